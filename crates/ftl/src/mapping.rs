@@ -83,15 +83,15 @@ impl Mapping {
         self.valid[(ppn.0 / 64) as usize] >> (ppn.0 % 64) & 1 == 1
     }
 
-    /// Returns the valid bits of `count` pages from `ppn`, at most 8.
+    /// Returns the valid bits of `count` pages from `ppn`, at most 64.
     #[inline]
-    pub fn valid_bits(&self, ppn: Ppn, count: u32) -> u8 {
+    pub fn valid_bits(&self, ppn: Ppn, count: u32) -> u64 {
         let (word, bit) = ((ppn.0 / 64) as usize, ppn.0 % 64);
         let low = self.valid[word] >> bit;
         // Treats the case within one word separately: a shift by 64 would overflow, and the last word has no
         // successor.
         let high = if bit + count > 64 { self.valid[word + 1] << (64 - bit) } else { 0 };
-        ((low | high) & ((1 << count) - 1)) as u8
+        (low | high) & (u64::MAX >> (64 - count))
     }
 
     /// Maps `lpn` to `ppn`. The old physical page of `lpn` must have been unmapped.
@@ -284,10 +284,11 @@ mod tests {
     #[test]
     fn bits_of_a_run_are_those_of_its_pages() {
         let map = thinly_filled(2);
-        for count in 1..=8 {
+        for count in (1..=8).chain([48, 63, 64]) {
             for first in 0..=PAGES - count {
                 let bits = map.valid_bits(Ppn(first), count);
-                let expected = (0..count).map(|at| u8::from(map.is_valid(Ppn(first + at))) << at).sum::<u8>();
+                let expected =
+                    (0..count).map(|at| u64::from(map.is_valid(Ppn(first + at))) << at).sum::<u64>();
                 assert_eq!(bits, expected, "{count} pages from {first}");
             }
         }

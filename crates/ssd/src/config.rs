@@ -6,6 +6,7 @@ use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, Spec
 use fulgurite_device::Caps;
 use fulgurite_ftl::placement::{PlacementConfig, STREAMS_AT_MOST};
 use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::Suspend;
 use fulgurite_ftl::{Collect, FtlConfig, Stripe, WearLeveling, collect_opt};
 
 /// The kind of write cache: when a write is acknowledged, and whether it survives a power cut.
@@ -50,16 +51,29 @@ pub struct SsdConfig {
     pub planes: u32,
     /// The number of erase blocks in a plane.
     pub blocks: u32,
-    /// The number of pages in an erase block.
+    /// The number of flash pages in an erase block.
     pub pages: u32,
-    /// The number of bytes in a page, which is the unit of mapping.
+    /// The number of bytes in a page of the drive, which is the unit of mapping.
     pub page_bytes: u32,
+    /// The number of bytes in a flash page, which holds one or more pages of the drive; 0 for one page.
+    pub flash_page_bytes: u32,
+    /// The number of flash pages that share a word line, one for each bit of a cell.
+    pub cell_bits: u32,
+    /// Whether all flash pages of a word line are programmed together.
+    pub one_shot: bool,
     /// Over-provisioning ρ: (physical pages − logical pages) / logical pages.
     pub op: Share,
-    /// The time to read from the flash array into the page register.
+    /// The number of rows of an erase block of which one holds the parity of the others; 0 without parity.
+    pub parity: u32,
+    /// The mean time to read a flash page from the array into the page register.
     pub read: Nanos,
-    /// The time to program from the page register into the flash array, for all planes of a die at once.
+    /// The difference between flash pages of a word line: the first takes this share of `read` less, the last
+    /// this share more.
+    pub read_spread: Share,
+    /// The mean time to program from the page register into the flash array, for all planes of a die at once.
     pub program: Nanos,
+    /// The difference between flash pages of a word line, as for `read_spread`.
+    pub program_spread: Share,
     /// The time to erase one block in every plane of a die.
     pub erase: Nanos,
     /// The time to transfer one page between a die and the controller, over the channel.
@@ -96,6 +110,10 @@ pub struct SsdConfig {
     pub gc_idle: Nanos,
     /// The time that it takes to suspend a program or an erase.
     pub suspend: Nanos,
+    /// The time that it takes to resume a program or an erase, before it goes on.
+    pub resume: Nanos,
+    /// The number of times, evenly spread over a program, at which it can be suspended; 0 for any time.
+    pub suspend_points: u32,
     /// How erases are spread over the segments.
     pub wear_leveling: WearLeveling,
     /// With static wear leveling, the most erases by which a segment may be behind the most erased segment.
@@ -136,18 +154,38 @@ const LABEL: Form<u64> = Form {
 const PAGE_SIZE: Form<u32> =
     Form { written: "SIZE", parse: parse_page_bytes, show: |bytes| units::format_size(u64::from(*bytes)) };
 
+/// The form of the size of a flash page: `page` is the size of a page.
+const FLASH_PAGE_SIZE: Form<u32> = Form {
+    written: "SIZE",
+    parse: |text| if text == "page" { Ok(0) } else { parse_page_bytes(text) },
+    show: |bytes| if *bytes == 0 { "page".to_owned() } else { units::format_size(u64::from(*bytes)) },
+};
+
 impl Declared for SsdConfig {
     const OPTIONS: &'static [Opt<SsdConfig>] = &[
         opt!("channels", channels, COUNT, 1 => 1024, "channels, each transferring one page at a time"),
         opt!("chips", chips, COUNT, 1 => 1024, "chips on a channel"),
         opt!("dies", dies, COUNT, 1 => 1024, "dies in a chip, each doing one flash operation at a time"),
-        opt!("planes", planes, COUNT, 1 => MAX_PLANES as u32, "planes in a die, programmed together"),
+        opt!("planes", planes, COUNT, 1 => MAX_PLANES, "planes in a die, programmed together"),
         opt!("blocks", blocks, COUNT, 1 => 1 << 24, "erase blocks in a plane"),
-        opt!("pages", pages, COUNT, 1 => u32::from(u16::MAX), "pages in an erase block"),
+        opt!("pages", pages, COUNT, 1 => u32::from(u16::MAX), "flash pages in an erase block"),
         opt!("page", page_bytes, PAGE_SIZE, "page size, the unit of mapping"),
-        opt!("op", op, SHARE, "over-provisioning: (physical - logical) / logical"),
-        opt!("read_us", read, MICROS, "array read time"),
+        opt!(
+            "flash_page",
+            flash_page_bytes,
+            FLASH_PAGE_SIZE,
+            "size of a flash page, which holds several pages"
+        ),
+        opt!("cell_bits", cell_bits, COUNT, 1 => 5, "flash pages that share a word line: 3 for TLC"),
+        opt!("one_shot", one_shot, YES_NO, "program all flash pages of a word line in one operation"),
+        opt!("parity", parity, COUNT, 0 => 1024, "of so many rows one holds the parity of the others; 0: none"),
+        opt!("op", op, SHARE, "over-provisioning: (physical - logical) / logical, without parity"),
+        opt!("read_us", read, MICROS, "array read time, the mean over the flash pages of a word line"),
+        opt!("read_spread", read_spread, SHARE, Share::ZERO => Share::percent(95),
+            "how much faster the first flash page of a word line is read, and how much slower the last"),
         opt!("program_us", program, MICROS, "program time, all planes of a die at once"),
+        opt!("program_spread", program_spread, SHARE, Share::ZERO => Share::percent(95),
+            "how much faster the first flash page of a word line is programmed, and how much slower the last"),
         opt!("erase_us", erase, MICROS, "erase time, all planes of a die at once"),
         opt!("transfer_us", transfer, MICROS, "channel time of a page"),
         opt!("read_command_us", read_command, MICROS, "serial cost of a read, per command"),
@@ -183,7 +221,9 @@ impl Declared for SsdConfig {
         collect_opt!(background, collect),
         opt!("gc_idle_us", gc_idle, MICROS, "time without a command after which the drive is idle"),
         collect_opt!(urgent, collect),
-        opt!("suspend_us", suspend, MICROS, "cost of suspending a program or an erase (schedule preemptive)"),
+        opt!("suspend_us", suspend, MICROS, "cost of suspending a program or an erase"),
+        opt!("resume_us", resume, MICROS, "cost of resuming a program or an erase"),
+        opt!("suspend_points", suspend_points, COUNT, 0 => 64, "times at which a program can be suspended; 0: any"),
         collect_opt!(victim, collect),
         collect_opt!(schedule, collect),
         collect_opt!(placement, collect),
@@ -261,13 +301,34 @@ impl SsdConfig {
         if !self.collect.schedule.has_hard_threshold() {
             refuse(&["gc_hard", "urgent_us"], "with schedule=non-preemptive, which has no hard threshold")?;
         }
-        if !self.collect.schedule.suspends() {
-            refuse(&["suspend_us"], "unless schedule=preemptive")?;
+        match self.collect.schedule.suspends() {
+            Suspend::Nothing => {
+                refuse(
+                    &["suspend_us", "resume_us", "suspend_points"],
+                    "unless the schedule suspends (preemptive, or +suspend)",
+                )?;
+            }
+            Suspend::Erases => {
+                refuse(&["suspend_points"], "with +suspend-erases, which suspends no program")?
+            }
+            Suspend::All => {}
+        }
+        if self.cell_bits == 1 {
+            refuse(
+                &["one_shot", "read_spread", "program_spread"],
+                "with cell_bits=1, one page on a word line",
+            )?;
+        }
+        if self.one_shot {
+            refuse(
+                &["program_spread"],
+                "with one_shot=yes, which programs all pages of a word line at once",
+            )?;
         }
         if self.wear_leveling != WearLeveling::Static {
             refuse(&["wear_gap"], "unless wear_leveling=static")?;
         }
-        if self.gc_overlap && self.planes_per_unit() == self.row_planes() {
+        if self.gc_overlap && self.stripe_pages() == self.row_pages() {
             refuse(&["gc_overlap"], "in units of one die, which cannot do both")?;
         }
         if self.units() == 1 {
@@ -306,9 +367,14 @@ impl SsdConfig {
         }
     }
 
-    /// Returns the number of planes of a unit, which is the number of erase blocks of a segment.
-    pub(crate) fn planes_per_unit(&self) -> u32 {
-        self.planes_in_all() / self.units()
+    /// Returns the number of drive pages in a flash page.
+    pub(crate) fn pages_per_flash_page(&self) -> u32 {
+        (self.flash_page_bytes / self.page_bytes).max(1)
+    }
+
+    /// Returns the number of flash pages of a plane that one program writes.
+    pub(crate) fn programmed_bits(&self) -> u32 {
+        if self.one_shot { self.cell_bits } else { 1 }
     }
 
     /// Returns the number of planes that one flash operation uses together.
@@ -316,9 +382,25 @@ impl SsdConfig {
         if self.gc_unit == GcUnit::Plane { 1 } else { self.planes }
     }
 
-    /// Returns the number of pages in a segment, which has one erase block of every plane of a unit.
+    /// Returns the number of drive pages in a row: those that one program of a die writes.
+    pub(crate) fn row_pages(&self) -> u32 {
+        self.row_planes() * self.pages_per_flash_page() * self.programmed_bits()
+    }
+
+    /// Returns the number of rows of an erase block that hold data.
+    pub(crate) fn rows(&self) -> u32 {
+        let rows = self.pages / self.programmed_bits();
+        rows - rows.checked_div(self.parity).unwrap_or(0)
+    }
+
+    /// Returns the number of drive pages that all dies of a unit program together.
+    pub(crate) fn stripe_pages(&self) -> u32 {
+        self.planes_in_all() / self.units() * self.pages_per_flash_page() * self.programmed_bits()
+    }
+
+    /// Returns the number of drive pages in a segment, which has one erase block of every plane of a unit.
     pub fn pages_per_segment(&self) -> u32 {
-        self.planes_per_unit() * self.pages
+        self.stripe_pages() * self.rows()
     }
 
     /// Returns the number of segments of a unit: the number of good blocks of the plane with the most bad
@@ -332,9 +414,10 @@ impl SsdConfig {
         (0..self.planes_in_all()).map(good).min().unwrap_or(0)
     }
 
-    /// Returns the number of physical pages, including those of bad blocks.
+    /// Returns the number of physical pages for data, including those of bad blocks, without parity.
     pub fn physical_pages(&self) -> u64 {
-        u64::from(self.planes_in_all() * self.pages) * u64::from(self.blocks)
+        u64::from(self.planes_in_all() / self.row_planes() * self.row_pages() * self.rows())
+            * u64::from(self.blocks)
     }
 
     /// Returns the number of logical pages: physical pages / (1 + over-provisioning).
@@ -384,14 +467,19 @@ impl SsdConfig {
         if u64::from(self.channels) * u64::from(self.chips) * u64::from(self.dies) > 1 << 16 {
             return Err(SpecError::new("channels × chips × dies is over 65536; use fewer dies"));
         }
-        let physical = u128::from(self.planes_in_all()) * u128::from(self.pages) * u128::from(self.blocks);
+        let physical = u128::from(self.planes_in_all())
+            * u128::from(self.pages)
+            * u128::from(self.blocks)
+            * u128::from(self.pages_per_flash_page());
         if physical >= u128::from(u32::MAX) {
             return Err(SpecError::new(format!(
                 "the drive has {physical} pages; accepted: fewer than 2^32 (use fewer blocks or larger pages)"
             )));
         }
-        if self.write_buffer_pages() < MAX_PLANES as u32 * 2 {
-            let least = units::format_size(u64::from(self.page_bytes) * MAX_PLANES as u64 * 2);
+        self.check_word_lines()?;
+        let least_pages = self.row_pages().max(MAX_PLANES) * 2;
+        if self.write_buffer_pages() < least_pages {
+            let least = units::format_size(u64::from(self.page_bytes) * u64::from(least_pages));
             return Err(SpecError::new(format!(
                 "write_buffer={} is too small; accepted: at least {least}",
                 units::format_size(self.write_buffer)
@@ -421,6 +509,59 @@ impl SsdConfig {
         })
     }
 
+    /// Refuses flash pages and word lines that do not fit each other.
+    fn check_word_lines(&self) -> Result<(), SpecError> {
+        let refuse = |why: String| Err(SpecError::new(why));
+        if self.flash_page_bytes != 0 && self.flash_page_bytes < self.page_bytes {
+            return refuse(format!(
+                "flash_page={} is smaller than page={}; accepted: page, or a power of two from there on",
+                units::format_size(u64::from(self.flash_page_bytes)),
+                units::format_size(u64::from(self.page_bytes))
+            ));
+        }
+        if self.one_shot && !self.pages.is_multiple_of(self.cell_bits) {
+            return refuse(format!(
+                "pages={} does not go with cell_bits={} and one_shot=yes; accepted: a multiple of {}",
+                self.pages, self.cell_bits, self.cell_bits
+            ));
+        }
+        if self.parity == 1 {
+            return refuse(
+                "parity=1 leaves no row for data; accepted: 0 for no parity, or at least 2".to_owned(),
+            );
+        }
+        if self.parity > 0 && self.in_place {
+            return refuse("in_place=yes has no parity; accepted: parity=0".to_owned());
+        }
+        let row = u64::from(self.planes)
+            * u64::from(self.pages_per_flash_page())
+            * u64::from(self.programmed_bits());
+        if row > MAX_ROW_PAGES {
+            return refuse(format!(
+                "a program writes {row} pages ({} planes, {} pages in a flash page, {} flash pages of a word line); \
+                 accepted: at most {MAX_ROW_PAGES}",
+                self.planes,
+                self.pages_per_flash_page(),
+                self.programmed_bits()
+            ));
+        }
+        // A flush would have to pad the rest of a flash page, and the translation layer does not.
+        let is_shared = self.pages_per_flash_page() * self.programmed_bits() > 1;
+        if is_shared && self.write_cache != WriteCache::Protected {
+            return refuse(format!(
+                "write_cache={} does not go with flash pages or programs of several pages, which must be full \
+                 before they are programmed; accepted: write_cache=protected",
+                fulgurite_base::option::name_of(self.write_cache)
+            ));
+        }
+        if is_shared && self.in_place {
+            return refuse(
+                "in_place=yes has no flash pages; accepted: flash_page=page and one_shot=no".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     fn validate_in_place(&self) -> Result<(), SpecError> {
         if self.planes != 1 {
             return Err(SpecError::new(format!(
@@ -439,8 +580,8 @@ impl SsdConfig {
             stripe: self.stripe,
             segments: self.units() * self.segments(),
             segment_pages: self.pages_per_segment(),
-            row_pages: self.row_planes(),
-            stripe_pages: self.planes_per_unit(),
+            row_pages: self.row_pages(),
+            stripe_pages: self.stripe_pages(),
             collect: self.collect.clone(),
             wear_leveling: self.wear_leveling,
             wear_gap: self.wear_gap,
@@ -452,6 +593,10 @@ impl SsdConfig {
 /// The options that a medium overwritten in place does not use.
 const IN_PLACE_IGNORES: &[&str] = &[
     "share_pages",
+    "cell_bits",
+    "one_shot",
+    "read_spread",
+    "program_spread",
     "erase_us",
     "gc_unit",
     "stripe",
@@ -462,6 +607,8 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "gc_idle_us",
     "urgent_us",
     "suspend_us",
+    "resume_us",
+    "suspend_points",
     "victim",
     "schedule",
     "streams",
@@ -474,8 +621,11 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "erase_mw",
 ];
 
-/// The most planes of a die, and so the most pages that a die programs together.
-pub(crate) const MAX_PLANES: usize = 8;
+/// The most planes of a die.
+pub(crate) const MAX_PLANES: u32 = 8;
+
+/// The most pages in a row, which an operation holds as the bits of one word.
+const MAX_ROW_PAGES: u64 = 64;
 
 impl Choice for GcUnit {
     const NAMES: &'static [(&'static str, GcUnit)] = &[

@@ -1,85 +1,88 @@
 //! The layout of the flash: the order in which consecutive pages of a segment are spread over the dies,
 //! planes and channels.
 //!
-//! A segment is one erase block of every plane of a unit of collection. Consecutive pages go to the planes of
-//! one die first (so that they can be programmed together), then to the next channel of the unit, then to the
-//! next die on the channels, then to the next row. Consecutive units are on consecutive channels.
+//! A segment is one erase block of every plane of a unit of collection. A *row* has the pages that one program
+//! of a die writes: those of a flash page in each plane, and of all flash pages of a word line if they are
+//! programmed together. Consecutive pages fill a flash page, then the planes of the die, then the word line,
+//! then the row of the next channel of the unit, then of the next die on the channels, then the next row.
+//! Consecutive units are on consecutive channels.
 
 use crate::SsdConfig;
 use fulgurite_base::Ppn;
 use fulgurite_ftl::{Divisor, SegmentId};
 
-/// The place of a physical page: a die, and a row of pages that the die's planes can serve together.
+/// The place of a physical page: a die, and a row of pages that the die can serve together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) die: u32,
-    /// The index of the erase block over the whole drive, segment by segment.
+    /// The index over the whole drive, segment by segment, of the erase block. If rows have several pages of a
+    /// plane, each position in the rows counts as an erase block of its own.
     pub(crate) block: u32,
-    /// The index of the page inside the erase block.
+    /// The index of the row inside the erase block.
     pub(crate) page: u32,
-    /// The number of the row. It is equal for two pages exactly if one multi-plane operation can serve both.
+    /// The number of the row. It is equal for two pages exactly if one operation can serve both.
     pub(crate) row: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     segment: Divisor,
-    /// The number of planes of a unit.
-    planes: Divisor,
-    /// The number of planes of a die that operate together.
-    die: Divisor,
+    /// The number of pages that all dies of a unit program together.
+    stripe: Divisor,
+    /// The number of pages that one die programs together.
+    row: Divisor,
     /// The number of segments of a unit.
     unit: Divisor,
     units: u32,
     /// The difference between the numbers of two consecutive dies of a unit.
     stride: Divisor,
-    /// The number of rows that hold one page of each erase block of a segment; this is the number of dies of
-    /// a unit.
-    rows: u32,
+    /// The number of dies of a unit.
+    dies: u32,
     channels: u32,
-    pages_per_block: u32,
+    /// The number of rows of an erase block.
+    rows: u32,
 }
 
 impl Layout {
     pub(crate) fn new(config: &SsdConfig) -> Layout {
         Layout {
             segment: Divisor::new(config.pages_per_segment()),
-            planes: Divisor::new(config.planes_per_unit()),
-            die: Divisor::new(config.row_planes()),
+            stripe: Divisor::new(config.stripe_pages()),
+            row: Divisor::new(config.row_pages()),
             unit: Divisor::new(config.segments().max(1)),
             units: config.units(),
             // If units are planes, several units share a die, and each unit has one die.
             stride: Divisor::new(config.units().min(config.dies_in_all())),
-            rows: config.planes_per_unit() / config.row_planes(),
+            dies: config.stripe_pages() / config.row_pages(),
             channels: config.channels,
-            pages_per_block: config.pages,
+            rows: config.rows(),
         }
     }
 
     #[inline]
     pub(crate) fn place(&self, ppn: Ppn) -> Place {
         let (segment, offset) = self.segment.divide(ppn.0);
-        let (page, lane) = self.planes.divide(offset);
-        let (part, _plane) = self.die.divide(lane);
+        let (row, lane) = self.stripe.divide(offset);
+        let (part, _) = self.row.divide(lane);
         Place {
             die: if self.units == 1 { part } else { self.die_of(self.unit.divide(segment).0, part) },
-            block: segment * self.planes.divisor() + lane,
-            page,
+            block: segment * self.stripe.divisor() + lane,
+            page: row,
             // A row has a different number on every die, so equal row numbers mean equal dies too.
-            row: (segment * self.pages_per_block + page) * self.rows + part,
+            row: (segment * self.rows + row) * self.dies + part,
         }
     }
 
     /// Returns the page at this place; this is the inverse of [`Layout::place`].
     pub(crate) fn page_at(&self, block: u32, page: u32) -> Ppn {
-        let (segment, lane) = self.planes.divide(block);
-        Ppn(segment * self.segment.divisor() + page * self.planes.divisor() + lane)
+        let (segment, lane) = self.stripe.divide(block);
+        Ppn(segment * self.segment.divisor() + page * self.stripe.divisor() + lane)
     }
 
     /// Returns the segment of an erase block.
     #[inline]
     pub(crate) fn segment_of_block(&self, block: u32) -> SegmentId {
-        SegmentId(self.planes.divide(block).0)
+        SegmentId(self.stripe.divide(block).0)
     }
 
     /// Returns the unit of an erase block.
@@ -87,7 +90,7 @@ impl Layout {
     pub(crate) fn unit_of_block(&self, block: u32) -> usize {
         match self.units {
             1 => 0,
-            _ => self.unit.divide(self.planes.divide(block).0).0 as usize,
+            _ => self.unit.divide(self.stripe.divide(block).0).0 as usize,
         }
     }
 
@@ -108,7 +111,7 @@ impl Layout {
 
     /// Returns the number of dies of a unit.
     pub(crate) fn dies_of_unit(&self) -> u32 {
-        self.rows
+        self.dies
     }
 
     /// Returns whether units share dies, because each unit is a plane.
@@ -135,8 +138,8 @@ impl Layout {
     }
 
     pub(crate) fn blocks_of_segment(&self, segment: u32) -> std::ops::Range<u32> {
-        let planes = self.planes.divisor();
-        segment * planes..(segment + 1) * planes
+        let stripe = self.stripe.divisor();
+        segment * stripe..(segment + 1) * stripe
     }
 
     pub(crate) fn pages_of_segment(&self, segment: u32) -> std::ops::Range<u32> {

@@ -72,6 +72,9 @@ rules! {
     Paced(paced)
 }
 
+/// The additions to a rule, as they are written after it.
+const ADDITIONS: &[&str] = &["merge", "pipeline", "suspend", "suspend-erases"];
+
 /// A rule with its additions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
@@ -81,6 +84,19 @@ pub struct Schedule {
     pub merge: bool,
     /// Whether a host operation may overlap a collection operation of the same kind on its die.
     pub pipeline: bool,
+    /// The operations that a host read suspends.
+    pub suspend: Suspend,
+}
+
+/// The flash operations that a host read on the same die suspends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Suspend {
+    /// No operation is suspended.
+    Nothing,
+    /// Erases are suspended.
+    Erases,
+    /// Erases and programs are suspended.
+    All,
 }
 
 impl Schedule {
@@ -99,7 +115,7 @@ impl Schedule {
 
     /// Returns the schedule of a rule without additions.
     pub const fn plain(rule: Rule) -> Schedule {
-        Schedule { rule, merge: false, pipeline: false }
+        Schedule { rule, merge: false, pipeline: false, suspend: Suspend::Nothing }
     }
 
     /// Returns the schedule of a user's own rule without additions.
@@ -112,7 +128,8 @@ impl Schedule {
         &REGISTRY
     }
 
-    /// Returns the schedule called `name`, which is the name of a rule, then `+merge`, `+pipeline`.
+    /// Returns the schedule called `name`, which is the name of a rule, then `+merge`, `+pipeline`,
+    /// `+suspend` or `+suspend-erases`.
     pub fn from_name(name: &str) -> Result<Schedule, SpecError> {
         let mut parts = name.split('+');
         let mut schedule = REGISTRY.get(parts.next().unwrap_or_default())?.make;
@@ -120,13 +137,21 @@ impl Schedule {
             match part {
                 "merge" => schedule.merge = true,
                 "pipeline" => schedule.pipeline = true,
-                _ => return Err(SpecError::unknown("addition to a schedule", part, &["merge", "pipeline"])),
+                "suspend" => schedule.suspend = Suspend::All,
+                "suspend-erases" => schedule.suspend = Suspend::Erases,
+                _ => return Err(SpecError::unknown("addition to a schedule", part, ADDITIONS)),
             }
         }
         if !schedule.rule.data().steps_aside && (schedule.merge || schedule.pipeline) {
             return Err(SpecError::new(format!(
                 "schedule {name}: +merge and +pipeline need a collection that the host can interrupt; \
                  accepted: semi-preemptive and preemptive with them"
+            )));
+        }
+        if schedule.rule.data().suspends && schedule.suspend != Suspend::Nothing {
+            return Err(SpecError::new(format!(
+                "schedule {name}: {} suspends programs and erases already; accepted: {0} without this addition",
+                schedule.rule.data().name
             )));
         }
         Ok(schedule)
@@ -143,15 +168,15 @@ impl Schedule {
         self.rule.data().keeps_step
     }
 
-    /// Returns whether host reads suspend programs and erases.
+    /// Returns the flash operations that host reads suspend.
     #[inline]
-    pub fn suspends(self) -> bool {
-        self.rule.data().suspends
+    pub fn suspends(self) -> Suspend {
+        if self.rule.data().suspends { Suspend::All } else { self.suspend }
     }
 
     /// Returns whether the schedule affects the order of operations on a die.
     pub fn is_about_dies(self) -> bool {
-        self.suspends() || self.merge || self.pipeline
+        self.suspends() != Suspend::Nothing || self.merge || self.pipeline
     }
 
     /// Returns whether the rule uses the hard threshold; otherwise only the soft threshold matters.
@@ -164,7 +189,12 @@ impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let merge = if self.merge { "+merge" } else { "" };
         let pipeline = if self.pipeline { "+pipeline" } else { "" };
-        write!(f, "{}{merge}{pipeline}", self.rule.data().name)
+        let suspend = match self.suspend {
+            Suspend::Nothing => "",
+            Suspend::Erases => "+suspend-erases",
+            Suspend::All => "+suspend",
+        };
+        write!(f, "{}{merge}{pipeline}{suspend}", self.rule.data().name)
     }
 }
 
@@ -201,12 +231,18 @@ mod tests {
 
     #[test]
     fn names_survive_a_round_trip_and_typing_errors_are_refused() {
-        for name in ["non-preemptive", "paced", "semi-preemptive+merge", "preemptive+merge+pipeline"] {
+        for name in [
+            "non-preemptive",
+            "paced+suspend",
+            "semi-preemptive+merge+suspend-erases",
+            "preemptive+merge+pipeline",
+        ] {
             assert_eq!(Schedule::from_name(name).unwrap().to_string(), name);
         }
         let sentence = |name: &str| Schedule::from_name(name).unwrap_err().to_string();
         assert!(sentence("semi-premptive").contains("did you mean `semi-preemptive`?"));
         assert!(sentence("preemptive+merg").contains("did you mean `merge`?"));
+        assert!(sentence("preemptive+suspend").contains("preemptive suspends programs and erases already"));
         assert!(sentence("non-preemptive+merge").contains("accepted: semi-preemptive and preemptive"));
     }
 
@@ -214,9 +250,13 @@ mod tests {
     /// pipelines.
     #[test]
     fn suspending_merging_and_pipelining_are_about_dies() {
-        for name in
-            ["preemptive", "semi-preemptive+merge", "semi-preemptive+pipeline", "preemptive+merge+pipeline"]
-        {
+        for name in [
+            "preemptive",
+            "paced+suspend",
+            "paced+suspend-erases",
+            "semi-preemptive+merge",
+            "preemptive+pipeline",
+        ] {
             assert!(Schedule::from_name(name).unwrap().is_about_dies(), "{name}");
         }
         for name in ["non-preemptive", "paced", "semi-preemptive"] {

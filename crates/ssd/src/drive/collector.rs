@@ -10,7 +10,7 @@
 //! A page gets its new physical page when its program begins, not earlier. So a host write or trim before
 //! that makes the move unnecessary, and a host read finds the page at its old physical page.
 
-use super::flash::{Flash, FlashOp, FlashOpKind, OpId, blocks_of};
+use super::flash::{Flash, FlashOp, FlashOpKind, OpId, members};
 use crate::layout::Layout;
 use fulgurite_base::Ppn;
 use fulgurite_ftl::{Ftl, SegmentId, UnitId};
@@ -52,9 +52,9 @@ pub(super) enum Found {
 #[derive(Debug)]
 struct MoveRead {
     op: OpId,
-    /// The page of plane 0 in the row that is read.
+    /// The first page of the row that is read, and the pages of the row that are read, as bits.
     first: Ppn,
-    planes: u8,
+    in_row: u64,
 }
 
 /// A victim that only has to be erased, while the next victim is collected.
@@ -76,7 +76,7 @@ pub(super) struct Collector {
     begun: u64,
     erasing: Option<Erasing>,
     rows: u32,
-    planes: u32,
+    row_pages: u32,
     stripe_pages: u32,
     /// The progress on each die, by the number of the die in the unit.
     lanes: Vec<Lane>,
@@ -104,9 +104,15 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(unit: UnitId, layout: Layout, planes: u32, rows: u32, is_careful: bool) -> Collector {
+    pub(super) fn new(
+        unit: UnitId,
+        layout: Layout,
+        row_pages: u32,
+        rows: u32,
+        is_careful: bool,
+    ) -> Collector {
         let dies = layout.dies_of_unit() as usize;
-        let stripe_pages = dies as u32 * planes;
+        let stripe_pages = dies as u32 * row_pages;
         Collector {
             unit,
             layout,
@@ -114,7 +120,7 @@ impl Collector {
             begun: 0,
             erasing: None,
             rows,
-            planes,
+            row_pages,
             stripe_pages,
             lanes: vec![Lane::default(); dies],
             unread: 0,
@@ -243,16 +249,16 @@ impl Collector {
     fn read(&mut self, die: u32, ftl: &Ftl, flash: &mut Flash) -> bool {
         let part = self.layout.part(die);
         while self.lanes[part as usize].row < self.rows {
-            let first = self.page(part * self.planes, self.lanes[part as usize].row);
+            let first = self.page(part * self.row_pages, self.lanes[part as usize].row);
             // Excludes taken pages, because a merged host read may have read pages of the row already.
-            let planes = ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
+            let in_row = ftl.mapping().valid_bits(first, self.row_pages) & !self.taken_bits(first);
             self.lanes[part as usize].row += 1;
             self.unread -= u32::from(self.lanes[part as usize].row == self.rows);
-            if planes != 0 {
+            if in_row != 0 {
                 ftl.mapping().prefetch_owner(first);
-                self.take(die, first, planes);
-                let op = flash.start_move_read(flash.layout.place(first), planes);
-                self.reads.push(MoveRead { op, first, planes });
+                self.take(die, first, in_row);
+                let op = flash.start_move_read(flash.layout.place(first), in_row);
+                self.reads.push(MoveRead { op, first, in_row });
                 return true;
             }
         }
@@ -275,26 +281,30 @@ impl Collector {
         self.taken[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Returns the planes whose pages were taken, as bits, in the row that begins with `first`.
-    fn taken_bits(&self, first: Ppn) -> u8 {
-        (0..self.planes).fold(0, |bits, plane| bits | u8::from(self.is_taken(Ppn(first.0 + plane))) << plane)
+    /// Returns the pages that were taken, as bits, in the row that begins with `first`.
+    fn taken_bits(&self, first: Ppn) -> u64 {
+        let (word, bit) = (self.index(first) / 64, self.index(first) % 64);
+        let next = self.taken.get(word + 1).copied().unwrap_or(0);
+        // Shifts twice, because a shift by 64 would overflow if the row begins with a word.
+        let bits = self.taken[word] >> bit | next << 1 << (63 - bit);
+        bits & (u64::MAX >> (64 - self.row_pages))
     }
 
     #[inline]
-    fn take(&mut self, die: u32, first: Ppn, planes: u8) {
-        for plane in blocks_of(0, planes) {
-            let index = self.index(first) + plane as usize;
+    fn take(&mut self, die: u32, first: Ppn, in_row: u64) {
+        for index in members(self.index(first) as u32, in_row) {
+            let index = index as usize;
             self.taken[index / 64] |= 1 << (index % 64);
         }
-        self.reading += planes.count_ones();
-        self.lane(die).outstanding += planes.count_ones();
+        self.reading += in_row.count_ones();
+        self.lane(die).outstanding += in_row.count_ones();
     }
 
     /// Moves pages whose read has ended into the copy buffer.
     #[inline]
-    fn hold(&mut self, first: Ppn, planes: u8, ftl: &Ftl) {
-        self.reading -= planes.count_ones();
-        for ppn in blocks_of(first.0, planes).map(Ppn) {
+    fn hold(&mut self, first: Ppn, in_row: u64, ftl: &Ftl) {
+        self.reading -= in_row.count_ones();
+        for ppn in members(first.0, in_row).map(Ppn) {
             ftl.mapping().prefetch(ftl.mapping().owner(ppn));
             self.held.push_back(ppn);
         }
@@ -308,11 +318,11 @@ impl Collector {
             let point = ftl.append_point(self.unit, stream).map(|ppn| flash.layout.place(ppn));
             // Without an append point the copy opens a segment, whose first page is on the unit's first die.
             let first = self.layout.die_of(self.unit.0, 0);
-            let (die, filled) = point.map_or((first, 0), |place| (place.die, place.block % self.planes));
+            let (die, filled) = point.map_or((first, 0), |place| (place.die, place.block % self.row_pages));
             if !flash.is_free(die) || flash.read_waits(die) {
                 return;
             }
-            let wanted = (self.planes - filled) as usize;
+            let wanted = (self.row_pages - filled) as usize;
             let ready = self.ready(wanted, ftl, flash);
             let is_partial = ready < wanted;
             if is_partial && ready == self.held.len() && !self.is_all_read() {
@@ -326,7 +336,7 @@ impl Collector {
                 self.touch_dies(flash);
             }
             if is_partial {
-                // Programs fewer pages than the planes of a die take at once: the next page goes to another
+                // Programs fewer pages than a row has: the next page goes to another
                 // stream, or no page is left.
                 flash.close_copies(self.unit);
             }
@@ -347,7 +357,7 @@ impl Collector {
         self.held.front().map(|ppn| ftl.copy_stream(*ppn))
     }
 
-    /// Returns the number of pages, at most `wanted`, that the planes of a die can program at once: held pages
+    /// Returns the number of pages, at most `wanted`, that a die can program at once: held pages
     /// (read and not yet programmed) from the first on. Drops pages that the host has overwritten or trimmed
     /// since they were read.
     #[inline]
@@ -385,7 +395,7 @@ impl Collector {
             return Found::InFlash;
         }
         self.merged_pages += 1;
-        let reads_it = |read: &&MoveRead| blocks_of(read.first.0, read.planes).any(|page| page == ppn.0);
+        let reads_it = |read: &&MoveRead| members(read.first.0, read.in_row).any(|page| page == ppn.0);
         match self.reads.iter().find(reads_it) {
             Some(read) => {
                 self.joined.push((read.op, command));
@@ -406,16 +416,16 @@ impl Collector {
             return;
         }
         let first = self.page(op.block % self.stripe_pages, op.page);
-        let planes = op.planes & ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
-        self.take(op.die, first, planes);
-        self.merged_pages += u64::from(planes.count_ones());
+        let in_row = op.in_row & ftl.mapping().valid_bits(first, self.row_pages) & !self.taken_bits(first);
+        self.take(op.die, first, in_row);
+        self.merged_pages += u64::from(in_row.count_ones());
         if let FlashOpKind::HostRead { merged, .. } = &mut op.kind {
-            *merged = planes;
+            *merged = in_row;
         }
     }
 
     /// Moves the merged pages of an ended host read into the copy buffer.
-    pub(super) fn merged_read_done(&mut self, op: &FlashOp, merged: u8, ftl: &Ftl) {
+    pub(super) fn merged_read_done(&mut self, op: &FlashOp, merged: u64, ftl: &Ftl) {
         self.hold(self.page(op.block % self.stripe_pages, op.page), merged, ftl);
     }
 
@@ -423,7 +433,7 @@ impl Collector {
     pub(super) fn read_done(&mut self, op: OpId, ftl: &Ftl) -> Vec<u32> {
         let at = self.reads.iter().position(|read| read.op == op).expect("it was under way");
         let read = self.reads.swap_remove(at);
-        self.hold(read.first, read.planes, ftl);
+        self.hold(read.first, read.in_row, ftl);
         if self.joined.is_empty() {
             // Only merging makes commands wait for these reads. The empty vector allocates nothing.
             return Vec::new();

@@ -105,7 +105,7 @@ impl SimDrive {
         DriveCounters {
             host_pages_written: counters.host_pages_written + self.accepted_pages(),
             flash_pages_read: performed.pages_read,
-            flash_pages_programmed: performed.pages_programmed,
+            flash_pages_programmed: performed.pages_programmed + performed.parity_pages,
             flash_operations: performed.operations,
             merged_pages: self.collectors.iter().map(|collector| collector.merged_pages).sum(),
             overlaps: performed.overlaps,
@@ -119,14 +119,16 @@ impl SimDrive {
     fn energy_j(&self) -> f64 {
         let performed = self.flash.performed;
         let SsdConfig { read, program, erase, transfer, .. } = self.config;
+        // A program writes this many flash pages of a plane at once.
+        let bits = f64::from(self.config.programmed_bits());
         let milliwatt_ns = |count: u64, time: Nanos, milliwatts: u32| {
             count as f64 * time.0 as f64 * f64::from(milliwatts) * 1e-12
         };
-        milliwatt_ns(performed.pages_read, read, self.config.read_mw)
-            + milliwatt_ns(performed.pages_programmed, program, self.config.program_mw)
+        milliwatt_ns(performed.flash_pages_read, read, self.config.read_mw)
+            + milliwatt_ns(performed.flash_pages_programmed, program, self.config.program_mw) / bits
             + milliwatt_ns(performed.blocks_erased, erase, self.config.erase_mw)
             + milliwatt_ns(
-                performed.pages_read + performed.pages_programmed,
+                performed.pages_read + performed.pages_programmed + performed.parity_pages,
                 transfer,
                 self.config.transfer_mw,
             )
@@ -143,7 +145,7 @@ impl SimDrive {
         let counters = self.counters();
         let (emitted, performed) = (
             counters.host_pages_written - self.accepted_pages() + counters.gc_pages_copied,
-            counters.flash_pages_programmed + self.flash.performed.pages_lost,
+            self.flash.performed.pages_programmed + self.flash.performed.pages_lost,
         );
         // Compares only an idle flash, since programs in progress are emitted and not yet counted.
         if self.flash.is_idle() && emitted != performed {

@@ -161,7 +161,7 @@ impl SimDrive {
         flash.undo = is_volatile.then(Default::default);
         let units = || (0..config.units()).map(UnitId);
         let collector =
-            |unit| Collector::new(unit, flash.layout, config.row_planes(), config.pages, is_volatile);
+            |unit| Collector::new(unit, flash.layout, config.row_pages(), config.rows(), is_volatile);
         let collectors = units().map(collector).collect();
         let gate = |unit| Gate::new(unit, AfterPick::LookNextTime, config.collect.urgent);
         let gates = units().map(gate).collect();
@@ -354,6 +354,7 @@ impl SimDrive {
                 }
                 self.programmed(unit, u32::from(programmed.host_pages), programmed.epoch);
             }
+            FlashOpKind::Parity => {}
             FlashOpKind::Erase => {
                 let unit = self.flash.layout.unit_of_block(op.block);
                 let segment = self.flash.layout.segment_of_block(op.block);

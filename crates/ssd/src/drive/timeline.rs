@@ -107,7 +107,7 @@ impl Timeline {
             FlashOpKind::HostRead { .. } => SpanKind::Read,
             FlashOpKind::MoveRead => SpanKind::MoveRead,
             FlashOpKind::Program(_) if op.collects() => SpanKind::MoveProgram,
-            FlashOpKind::Program(_) => SpanKind::Program,
+            FlashOpKind::Program(_) | FlashOpKind::Parity => SpanKind::Program,
             FlashOpKind::Erase => SpanKind::Erase,
         };
         let (place, pages) = (op.block, op.pages());
@@ -117,7 +117,7 @@ impl Timeline {
         let start = match op.kind {
             // A read ends with its transfer. A program begins with its transfer, once the channel is free.
             FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => now - time,
-            FlashOpKind::Program(_) => op.since + op.waits.channel,
+            FlashOpKind::Program(_) | FlashOpKind::Parity => op.since + op.waits.channel,
             FlashOpKind::Erase => return,
         };
         let track = Track::Channel(op.die % self.channels);

@@ -175,7 +175,7 @@ impl SimDrive {
         self.waiting.pages += pages;
         // Asks each unit once, since pages of a row share a unit.
         let mut asked = usize::MAX;
-        for lpn in lpn..lpn + pages.min(self.gates.len() as u32 * self.flash.planes + self.flash.planes) {
+        for lpn in lpn..lpn + pages.min((self.gates.len() as u32 + 1) * self.flash.row_pages) {
             let Translation::PageMapped(ftl) = &self.translation else { return };
             let unit = ftl.home(lpn).0 as usize;
             if unit != asked {

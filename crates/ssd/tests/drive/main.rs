@@ -165,6 +165,59 @@ fn planes_are_programmed_and_read_together() {
     assert_eq!(drive.counters().flash_operations, 2);
 }
 
+/// The rule: one program writes a whole word line of all planes if it is programmed in one shot, and one
+/// flash page of each plane otherwise. A read takes one array time for each flash page of the word line, and
+/// none for more pages of a flash page or of another plane.
+#[test]
+fn a_word_line_is_programmed_at_once_and_read_by_flash_page() {
+    let tlc = |one_shot| SsdConfig {
+        planes: 2,
+        pages: 48,
+        flash_page_bytes: 16 << 10,
+        cell_bits: 3,
+        one_shot,
+        op: Share::percent(200),
+        transfer: Nanos::from_micros(1),
+        ..one_die()
+    };
+    let read = |drive: &mut SimDrive, lpn, pages| {
+        let start = drive.now();
+        run(drive, Operation::read(Lpn(lpn), pages)).status.unwrap();
+        (drive.now() - start).0 / 1_000
+    };
+    let mut drive_at_once = drive(tlc(true), false);
+    write_and_settle(&mut drive_at_once, 0..24);
+    assert_eq!(drive_at_once.now(), Nanos::from_micros(24 + 200));
+    // The pages of a row fill a flash page, then the other plane, then the next flash page of the word line.
+    assert_eq!(read(&mut drive_at_once, 0, 8), 25 + 8, "a flash page of both planes");
+    assert_eq!(read(&mut drive_at_once, 4, 8), 2 * 25 + 8, "two flash pages of a word line");
+    assert_eq!(read(&mut drive_at_once, 0, 24), 3 * 25 + 24);
+    let mut by_page = drive(tlc(false), false);
+    write_and_settle(&mut by_page, 0..24);
+    assert_eq!(by_page.now(), Nanos::from_micros(3 * (8 + 200)));
+    assert_eq!(read(&mut by_page, 0, 24), 3 * (25 + 8));
+    assert_eq!([&drive_at_once, &by_page].map(|drive| drive.counters().flash_operations), [1 + 3, 3 + 3]);
+}
+
+/// The rule: with parity in one of n rows, n programs hold the pages of n − 1 in every erase block, and a
+/// drive has that much less room. Write amplification counts them.
+#[test]
+fn parity_is_programmed_after_its_rows() {
+    let config = SsdConfig { channels: 2, planes: 2, blocks: 12, parity: 4, ..one_die() };
+    let mut drive = drive(config.clone(), false);
+    // An erase block has 64 rows: 48 of data and 16 of parity.
+    assert_eq!(config.pages_per_segment(), 2 * 2 * 48);
+    let segments = 3;
+    write_and_settle(&mut drive, 0..u64::from(config.pages_per_segment()) * segments);
+    drive.drain_events();
+    drive.verify(true).unwrap();
+    let counters = drive.counters();
+    assert_eq!(counters.host_pages_written, segments * 2 * 2 * 48);
+    assert_eq!(counters.flash_pages_programmed, segments * 2 * 2 * 64);
+    // A die takes a program of 200 µs for each of its rows, of data or of parity.
+    assert_eq!(drive.now(), Nanos::from_micros(segments * 64 * 200));
+}
+
 #[test]
 fn a_channel_is_shared_and_dies_are_not() {
     let reads_of_two_dies = |channels, chips| {

@@ -296,6 +296,54 @@ fn an_operation_is_suspended_a_few_times_and_ends() {
     assert_eq!(responses[9], waits + READ, "the ninth read waits for the end");
 }
 
+/// The rule: a program is suspended at its next safe point, and not if the program ends there. It goes on
+/// after the time that resuming takes. An erase has no safe points.
+#[test]
+fn a_program_is_suspended_at_its_safe_points() {
+    const SUSPEND: u64 = 20;
+    let response = |points, at| {
+        let config = SsdConfig { suspend_points: points, ..one_die("paced+suspend", 0) };
+        let mut drive = SimDrive::new(config, 42, false).unwrap();
+        replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(100), 1))]);
+        let start = drive.now();
+        replay(&mut drive, start, &[(0, Operation::write(Lpn(0), 1)), (at, Operation::read(Lpn(100), 1))])
+    };
+    let resumed = SsdConfig { resume: Nanos::from_micros(30), ..one_die("paced+suspend", 0) };
+    let mut drive = SimDrive::new(resumed, 42, false).unwrap();
+    replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(100), 1))]);
+    let start = drive.now();
+    let requests = [(0, Operation::write(Lpn(0), 1)), (5, Operation::read(Lpn(100), 1))];
+    assert_eq!(replay(&mut drive, start, &requests), [PROGRAM + SUSPEND + READ + 30, SUSPEND + READ]);
+    // The safe points are 50 µs apart.
+    assert_eq!(response(4, 5), [PROGRAM + SUSPEND + READ, 45 + SUSPEND + READ]);
+    assert_eq!(response(4, 50), [PROGRAM + SUSPEND + READ, SUSPEND + READ]);
+    assert_eq!(response(4, 151), [PROGRAM, 49 + READ], "it waits for the end");
+    assert_eq!(response(0, 151), [PROGRAM + SUSPEND + READ, SUSPEND + READ], "at any time");
+}
+
+/// The rule: with `+suspend-erases`, a read suspends an erase and no program.
+#[test]
+fn erases_alone_are_suspended() {
+    let collected = |schedule: &str, at| {
+        let mut drive = about_to_collect(schedule, 0);
+        let start = drive.now();
+        let requests = [(0, Operation::write(Lpn(66), 1)), (at, Operation::read(Lpn(100), 1))];
+        replay(&mut drive, start, &requests)[1]
+    };
+    // Collection reads and programs pages from 200 to 650 µs and then erases.
+    for (schedule, in_program, in_erase) in [
+        ("semi-preemptive", 25 + READ, 1_150 + READ),
+        ("semi-preemptive+suspend-erases", 25 + READ, 20 + READ),
+        ("semi-preemptive+suspend", 20 + READ, 20 + READ),
+    ] {
+        assert_eq!(
+            (collected(schedule, 400), collected(schedule, 1_000)),
+            (in_program, in_erase),
+            "{schedule}"
+        );
+    }
+}
+
 /// The rule: suspended work counts as waiting work, so a burst of reads delays it only for a bounded time.
 #[test]
 fn suspended_work_resumes_after_a_burst_of_reads() {

@@ -12,12 +12,13 @@
 //! no host operation waits for the die.
 
 mod op;
+mod word_line;
 mod die;
 mod program;
 mod work;
 
 pub(super) use die::Next;
-pub(super) use op::{FlashOp, FlashOpKind, OpId, blocks_of};
+pub(super) use op::{FlashOp, FlashOpKind, OpId, members};
 pub(super) use program::HostPages;
 
 use super::contents::Contents;
@@ -32,6 +33,7 @@ use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{Ftl, SegmentId};
 use slab::Slab;
 use std::collections::VecDeque;
+use word_line::WordLine;
 
 /// The physical pages that are not programmed yet, each with the previous physical page of its logical page.
 pub(super) type Undo = VecDeque<(Ppn, Option<Ppn>)>;
@@ -41,6 +43,10 @@ pub(super) type Undo = VecDeque<(Ppn, Option<Ppn>)>;
 pub(super) struct Performed {
     pub(crate) pages_read: u64,
     pub(crate) pages_programmed: u64,
+    /// The number of pages of parity programmed, which `pages_programmed` leaves out.
+    pub(crate) parity_pages: u64,
+    pub(crate) flash_pages_read: u64,
+    pub(crate) flash_pages_programmed: u64,
     pub(crate) blocks_erased: u64,
     pub(crate) operations: u64,
     pub(crate) suspensions: u64,
@@ -51,12 +57,16 @@ pub(super) struct Performed {
 
 pub(super) struct Flash {
     pub(crate) layout: Layout,
-    read: u64,
-    program: u64,
+    word_line: WordLine,
     erase: u64,
     transfer: u64,
     suspend: u64,
-    pub(crate) planes: u32,
+    resume: u64,
+    suspend_points: u32,
+    /// The number of pages in a row.
+    pub(crate) row_pages: u32,
+    /// The number of rows of data that a row of parity follows; 0 without parity.
+    data_rows: u32,
     in_place: bool,
     schedule: Schedule,
     dies: Vec<Die>,
@@ -88,12 +98,14 @@ impl Flash {
         let dies = config.dies_in_all() as usize;
         Flash {
             layout: Layout::new(config),
-            read: config.read.0,
-            program: config.program.0,
+            word_line: WordLine::new(config),
             erase: config.erase.0,
             transfer: config.transfer.0,
             suspend: config.suspend.0,
-            planes: config.row_planes(),
+            resume: config.resume.0,
+            suspend_points: config.suspend_points,
+            row_pages: config.row_pages(),
+            data_rows: config.parity.saturating_sub(1),
             in_place: config.in_place,
             schedule: config.collect.schedule,
             dies: vec![Die::default(); dies],
@@ -102,7 +114,7 @@ impl Flash {
             ops: Slab::new(),
             partial: Vec::new(),
             touched: Vec::new(),
-            nand: Nand::new(config.pages, ftl.map_or_else(Vec::new, |ftl| programmed_pages(config, ftl))),
+            nand: Nand::new(config.rows(), ftl.map_or_else(Vec::new, |ftl| programmed_pages(config, ftl))),
             events: Tournament::new(dies + host_slots),
             now: 0,
             epoch: 0,
@@ -154,8 +166,10 @@ impl Flash {
         let op = &mut self.ops[id.key()];
         if !op.second_phase && !op.is_erase() {
             op.second_phase = true;
-            let end =
-                if op.is_read() { self.reserve_channel(die as u32, id) } else { self.now + self.program };
+            let end = match op.is_read() {
+                true => self.reserve_channel(die as u32, id),
+                false => self.now + self.word_line.program(op.page),
+            };
             self.ops[id.key()].until = end;
             self.events.set(die, end);
             // Touches the die, because another operation may overlap in the second phase.
@@ -193,9 +207,19 @@ impl Flash {
         let pages = u64::from(op.pages());
         self.performed.operations += 1;
         match &op.kind {
-            FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => self.performed.pages_read += pages,
-            FlashOpKind::Program(_) => self.performed.pages_programmed += pages,
-            FlashOpKind::Erase => self.performed.blocks_erased += pages,
+            FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => {
+                self.performed.pages_read += pages;
+                self.performed.flash_pages_read += self.word_line.flash_pages(op.in_row);
+            }
+            FlashOpKind::Program(_) => {
+                self.performed.pages_programmed += pages;
+                self.performed.flash_pages_programmed += self.word_line.flash_pages(op.in_row);
+            }
+            FlashOpKind::Parity => {
+                self.performed.parity_pages += pages;
+                self.performed.flash_pages_programmed += self.word_line.flash_pages(op.in_row);
+            }
+            FlashOpKind::Erase => self.performed.blocks_erased += self.word_line.erase_blocks(pages),
         }
         if self.in_place {
             return;
@@ -203,6 +227,8 @@ impl Flash {
         let checked = op.blocks().try_for_each(|block| match &op.kind {
             FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => self.nand.read(block, op.page),
             FlashOpKind::Program(_) => self.nand.program(block, op.page),
+            // Parity lies between rows of data, whose numbers leave it out.
+            FlashOpKind::Parity => Ok(()),
             FlashOpKind::Erase => {
                 self.nand.erase(block);
                 Ok(())
@@ -244,8 +270,8 @@ impl Flash {
             kind,
             die: place.die,
             row: place.row,
-            block: place.block - place.block % self.planes,
-            planes: 0,
+            block: place.block - place.block % self.row_pages,
+            in_row: 0,
             page: place.page,
             second_phase: false,
             suspensions: 0,
@@ -261,7 +287,7 @@ impl Flash {
     /// programmed. Otherwise their physical pages are padded, so that the rest of those erase blocks can be
     /// used.
     pub(super) fn power_off(&mut self, protected: bool) {
-        for op in self.ops.drain().filter(FlashOp::is_program) {
+        for op in self.ops.drain().filter(|op| matches!(op.kind, FlashOpKind::Program(_))) {
             op.blocks().for_each(|block| self.nand.pad(block, op.page));
             let pages =
                 if protected { &mut self.performed.pages_programmed } else { &mut self.performed.pages_lost };
@@ -299,14 +325,13 @@ impl Flash {
 
 /// Returns the number of pages of each erase block that a preconditioned FTL has written.
 fn programmed_pages(config: &SsdConfig, ftl: &Ftl) -> Vec<u16> {
-    let planes = config.planes_per_unit();
+    let stripe = config.stripe_pages();
     let segments = ftl.segments();
     (0..segments.len())
         .flat_map(|segment| {
             let written = segments.written(SegmentId(segment));
-            // Consecutive pages alternate between the planes, so plane `lane` has every `planes`th page from
-            // `lane` on.
-            (0..planes).map(move |lane| (written.saturating_sub(lane)).div_ceil(planes) as u16)
+            // Consecutive pages fill a stripe, so position `lane` has every `stripe`th page from `lane` on.
+            (0..stripe).map(move |lane| (written.saturating_sub(lane)).div_ceil(stripe) as u16)
         })
         .collect()
 }

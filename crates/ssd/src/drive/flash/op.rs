@@ -1,9 +1,12 @@
 //! One flash operation of a die, from its entry into a queue to its end.
 
-use crate::config::MAX_PLANES;
 use crate::drive::waits::Waits;
 use crate::layout::Place;
+use smallvec::SmallVec;
 use std::num::NonZeroU32;
+
+/// The row of an erase and of parity, which no page of data shares.
+pub(super) const NO_ROW: u32 = u32::MAX;
 
 /// The number of a flash operation in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +31,14 @@ impl OpId {
 pub(in crate::drive) enum FlashOpKind {
     HostRead {
         command: u32,
-        /// The pages, as bits by plane, that collection takes as its own reads.
-        merged: u8,
+        /// The pages, as bits by position in the row, that collection takes as its own reads.
+        merged: u64,
     },
     /// A read of garbage collection.
     MoveRead,
     Program(Programmed),
+    /// A program of parity.
+    Parity,
     Erase,
 }
 
@@ -46,9 +51,8 @@ pub(in crate::drive) struct Programmed {
     pub(crate) epoch: u32,
     /// The host write that waits for the program; `None` if no write waits.
     pub(crate) command: Option<u32>,
-    /// The number of copies, and the dies of their source pages.
-    copies: u8,
-    sources: [u32; MAX_PLANES],
+    /// The dies of the source pages of the copies.
+    sources: SmallVec<[u32; 8]>,
 }
 
 impl Programmed {
@@ -60,27 +64,26 @@ impl Programmed {
     /// Adds a copy of a page of `die`.
     #[inline]
     pub(crate) fn add_copy(&mut self, die: u32) {
-        self.sources[usize::from(self.copies)] = die;
-        self.copies += 1;
+        self.sources.push(die);
     }
 
     /// Returns the dies of the source pages of the copies.
     #[inline]
     pub(crate) fn sources(&self) -> &[u32] {
-        &self.sources[..usize::from(self.copies)]
+        &self.sources
     }
 }
 
-/// One flash operation of a die, on up to one page in each of its planes.
+/// One flash operation of a die, on pages of one row.
 #[derive(Clone, Debug)]
 pub(in crate::drive) struct FlashOp {
     pub(crate) kind: FlashOpKind,
     pub(crate) die: u32,
     /// The row of its pages; see [`Place::row`].
     pub(crate) row: u32,
-    /// The erase block of plane 0; `planes` has a bit for each plane that takes part.
+    /// The erase block of the row's first page; `in_row` has a bit for each page of the row that takes part.
     pub(crate) block: u32,
-    pub(crate) planes: u8,
+    pub(crate) in_row: u64,
     pub(crate) page: u32,
     /// Whether the operation is in its second phase: a read in its transfer, a program in its array time.
     pub(crate) second_phase: bool,
@@ -97,24 +100,24 @@ pub(in crate::drive) struct FlashOp {
 impl FlashOp {
     #[inline]
     pub(crate) fn pages(&self) -> u32 {
-        self.planes.count_ones()
+        self.in_row.count_ones()
     }
 
     /// Adds the page at `place`, which is in the operation's row.
     #[inline]
     pub(crate) fn add(&mut self, place: Place) {
-        self.planes |= 1 << (place.block - self.block);
+        self.in_row |= 1 << (place.block - self.block);
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = u32> + use<> {
-        blocks_of(self.block, self.planes)
+        members(self.block, self.in_row)
     }
 
     /// Returns whether the operation only serves garbage collection.
     #[inline]
     pub(crate) fn collects(&self) -> bool {
         match &self.kind {
-            FlashOpKind::HostRead { .. } => false,
+            FlashOpKind::HostRead { .. } | FlashOpKind::Parity => false,
             FlashOpKind::MoveRead | FlashOpKind::Erase => true,
             FlashOpKind::Program(programmed) => programmed.host_pages == 0,
         }
@@ -127,7 +130,7 @@ impl FlashOp {
 
     #[inline]
     pub(crate) fn is_program(&self) -> bool {
-        matches!(self.kind, FlashOpKind::Program(_))
+        matches!(self.kind, FlashOpKind::Program(_) | FlashOpKind::Parity)
     }
 
     #[inline]
@@ -144,7 +147,14 @@ impl FlashOp {
     }
 }
 
-/// Returns the erase blocks of `planes` of the die whose first block is `first`.
-pub(in crate::drive) fn blocks_of(first: u32, planes: u8) -> impl Iterator<Item = u32> {
-    (0..MAX_PLANES as u32).filter(move |plane| planes >> plane & 1 == 1).map(move |plane| first + plane)
+/// Returns the numbers from `first` on whose bits are set in `in_row`: the pages of a row, or their erase
+/// blocks.
+#[inline]
+pub(in crate::drive) fn members(first: u32, mut in_row: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let at = in_row.trailing_zeros();
+        // Clears the lowest bit; there is none left if the word is 0.
+        in_row &= in_row.checked_sub(1)?;
+        Some(first + at)
+    })
 }

@@ -1,7 +1,7 @@
 //! Gathers host pages and copies of one row in a program operation until the row is full.
 
 use super::Flash;
-use super::op::{FlashOpKind, OpId, Programmed};
+use super::op::{FlashOpKind, NO_ROW, OpId, Programmed};
 use crate::layout::Place;
 use fulgurite_base::Ppn;
 use fulgurite_ftl::{FlashSink, SegmentId, UnitId};
@@ -84,9 +84,9 @@ impl Flash {
         if let FlashOpKind::Program(programmed) = &mut op.kind {
             add(programmed);
         }
-        // An open segment is written in order, so the last plane completes the row. In place, pages come in
+        // An open segment is written in order, so the last page completes the row. In place, pages come in
         // any order, so no row is gathered.
-        if op.planes >> (self.planes - 1) == 1 || self.in_place {
+        if op.in_row >> (self.row_pages - 1) == 1 || self.in_place {
             self.partial.swap_remove(at);
             self.queue_work(id);
         }
@@ -112,10 +112,18 @@ impl Flash {
     }
 
     #[inline]
-    fn queue_work(&mut self, op: OpId) {
-        let die = self.ops[op.key()].die;
-        self.dies[die as usize].work.push_back(op);
+    fn queue_work(&mut self, id: OpId) {
+        let op = &self.ops[id.key()];
+        let (die, block, page) = (op.die, op.block, op.page);
+        // The op with the last page of the row completes it. Incomplete rows are programmed in several parts.
+        let is_complete = op.in_row >> (self.row_pages - 1) == 1;
+        self.dies[die as usize].work.push_back(id);
         self.touch(die);
+        if self.data_rows > 0 && is_complete && page % self.data_rows == self.data_rows - 1 {
+            let parity = self.insert(FlashOpKind::Parity, Place { die, block, page, row: NO_ROW });
+            self.ops[parity.key()].in_row = u64::MAX >> (64 - self.row_pages);
+            self.dies[die as usize].work.push_back(parity);
+        }
     }
 
     /// Records for a volatile buffer that `old` was the previous physical page of the logical page that is

@@ -2,17 +2,14 @@
 
 use super::Flash;
 use super::die::{Die, Next};
-use super::op::{FlashOpKind, OpId};
+use super::op::{FlashOp, FlashOpKind, NO_ROW, OpId};
 use crate::layout::Place;
 use fulgurite_ftl::SegmentId;
-use fulgurite_ftl::schedule::SUSPENSIONS;
+use fulgurite_ftl::schedule::{SUSPENSIONS, Suspend};
 
 /// The most host reads in a row before other work that waits for the same die. This bounds the delay of
 /// writes.
 const READ_BURST: u8 = 16;
-
-/// The row of an erase, which has no pages.
-const NO_ROW: u32 = u32::MAX;
 
 impl Flash {
     /// Returns whether `die` is idle, and neither a program nor a suspended operation waits for it; host
@@ -82,8 +79,11 @@ impl Flash {
         let can_stop = is_in_array && state.suspended.is_none() && state.follower.is_none();
         // Leaves an operation alone that ends before it could be suspended. The limit on suspensions keeps
         // the operation from starving.
-        let worth_it = current.until > self.now + self.suspend && current.suspensions < SUSPENSIONS;
-        if self.schedule.suspends() && read_waits && can_stop && worth_it {
+        let worth_it =
+            current.until > self.safe_point(current) + self.suspend && current.suspensions < SUSPENSIONS;
+        let suspends =
+            self.schedule.suspends() >= if current.is_erase() { Suspend::Erases } else { Suspend::All };
+        if suspends && read_waits && can_stop && worth_it {
             return Next::Started(self.suspend(die));
         }
         Next::Busy
@@ -98,7 +98,7 @@ impl Flash {
         state.follower = Some(id);
         self.performed.overlaps += 1;
         self.set_out(die, id);
-        let until = if is_read { self.now + self.read } else { self.reserve_channel(die, id) };
+        let until = if is_read { self.now + self.read_time(id) } else { self.reserve_channel(die, id) };
         self.ops[id.key()].until = until;
         id
     }
@@ -107,10 +107,9 @@ impl Flash {
     fn suspend(&mut self, die: u32) -> OpId {
         let state = &mut self.dies[die as usize];
         state.suspended = state.current.take();
-        let stopped = &mut self.ops[state.suspended.expect("the die is at work").key()];
-        // A program can only be suspended in its array time, so its transfer ends first.
-        let array_time = if stopped.is_erase() { self.erase } else { self.program };
-        let stop = self.now.max(stopped.until.saturating_sub(array_time));
+        let stopped = state.suspended.expect("the die is at work");
+        let stop = self.safe_point(&self.ops[stopped.key()]);
+        let (state, stopped) = (&mut self.dies[die as usize], &mut self.ops[stopped.key()]);
         stopped.suspensions += 1;
         state.left = stopped.until - stop;
         if !stopped.collects() {
@@ -121,8 +120,24 @@ impl Flash {
         let id = state.reads.pop_front().expect("it was looked at");
         self.start(die, id);
         // `start` has set a time without the cost of suspending, so the time is set again.
-        self.events.set(die as usize, stop + self.suspend + self.read);
+        self.events.set(die as usize, stop + self.suspend + self.read_time(id));
         id
+    }
+
+    /// Returns the next time at which the program or erase `op` can be suspended. An erase can be suspended at
+    /// any time, and a program at its safe points, which divide its array time evenly; without safe points, at
+    /// any time once its transfer has ended.
+    fn safe_point(&self, op: &FlashOp) -> u64 {
+        let array_time = if op.is_erase() { self.erase } else { self.word_line.program(op.page) };
+        let begun = op.until.saturating_sub(array_time);
+        let since = self.now.saturating_sub(begun);
+        match self.suspend_points {
+            points @ 1.. if op.is_program() => {
+                let step = (array_time / u64::from(points)).max(1);
+                begun + since.next_multiple_of(step)
+            }
+            _ => begun + since,
+        }
     }
 
     fn resume(&mut self, die: u32) {
@@ -131,7 +146,7 @@ impl Flash {
         state.current = Some(id);
         let op = &mut self.ops[id.key()];
         op.since = self.now;
-        op.until = self.now + state.left;
+        op.until = self.now + self.resume + state.left;
         self.events.set(die as usize, op.until);
     }
 
@@ -145,38 +160,45 @@ impl Flash {
         op.since = self.now;
     }
 
+    /// Returns the array time of a read.
+    #[inline]
+    fn read_time(&self, id: OpId) -> u64 {
+        let op = &self.ops[id.key()];
+        self.word_line.read(op.page, op.in_row)
+    }
+
     /// Starts an operation on an idle die.
     #[inline]
     pub(in crate::drive) fn start(&mut self, die: u32, id: OpId) {
         self.set_out(die, id);
         self.dies[die as usize].current = Some(id);
         let end = match &self.ops[id.key()].kind {
-            FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => self.now + self.read,
-            FlashOpKind::Program(_) => self.reserve_channel(die, id),
+            FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => self.now + self.read_time(id),
+            FlashOpKind::Program(_) | FlashOpKind::Parity => self.reserve_channel(die, id),
             FlashOpKind::Erase => self.now + self.erase,
         };
         let op = &mut self.ops[id.key()];
         // Without pipelining, the end of a program's transfer does not matter, so the program has one event.
         let one_event = op.is_program() && !self.schedule.pipeline;
         op.second_phase = one_event;
-        op.until = if one_event { end + self.program } else { end };
+        op.until = if one_event { end + self.word_line.program(op.page) } else { end };
         self.events.set(die as usize, op.until);
     }
 
-    /// Starts a collection read of the pages in `planes` of the row of `place`.
+    /// Starts a collection read of the pages `in_row`, by position, of the row of `place`.
     #[inline]
-    pub(in crate::drive) fn start_move_read(&mut self, place: Place, planes: u8) -> OpId {
+    pub(in crate::drive) fn start_move_read(&mut self, place: Place, in_row: u64) -> OpId {
         let op = self.insert(FlashOpKind::MoveRead, place);
-        self.ops[op.key()].planes = planes;
+        self.ops[op.key()].in_row = in_row;
         self.start(place.die, op);
         op
     }
 
     /// Starts the erase of the blocks of `segment` on `die`.
     pub(in crate::drive) fn start_erase(&mut self, segment: SegmentId, die: u32) {
-        let block = self.layout.blocks_of_segment(segment.0).start + self.layout.part(die) * self.planes;
+        let block = self.layout.blocks_of_segment(segment.0).start + self.layout.part(die) * self.row_pages;
         let op = self.insert(FlashOpKind::Erase, Place { die, block, page: 0, row: NO_ROW });
-        self.ops[op.key()].planes = ((1u16 << self.planes) - 1) as u8;
+        self.ops[op.key()].in_row = u64::MAX >> (64 - self.row_pages);
         self.start(die, op);
     }
 
@@ -198,7 +220,7 @@ impl Flash {
         let is_read = op.is_read();
         let end = op.until.max(self.now);
         // A program's array time begins when both its transfer and the previous program have ended.
-        op.until = if is_read { end } else { end + self.program };
+        op.until = if is_read { end } else { end + self.word_line.program(op.page) };
         op.second_phase = !is_read;
         self.events.set(die, op.until);
     }
