@@ -182,12 +182,21 @@ class Benchmark(Load):
 
 @dataclass(frozen=True)
 class Characterisation(Load):
-    """Random reads, then random writes, with a rising number of users, which measure alpha, k_r and k_w.
+    """The requests of a suite of measurements, which characterise a drive.
 
-    :class:`fulgurite.Profile` explains these three figures."""
+    :class:`fulgurite.Profile` explains the figures of the suite ``concurrency``."""
 
     #: Request size in bytes.
     page: Optional[Size] = None
+    #: The measurements: ``concurrency`` (alpha, k_r, k_w), ``latency``, ``overwrite``, ``zones`` or
+    #: ``over-provisioning``.
+    suite: Optional[str] = None
+    #: The offered requests per second with ``suite="latency"``.
+    rates: Optional[Count] = None
+    #: The measured time of a rate on the device's clock, such as ``"4s"``, with ``suite="latency"``.
+    time: Optional[str] = None
+    #: The pattern of writes with the other suites: ``uniform``, ``zones:95/5``, ``used:80%``, …
+    patterns: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,8 @@ def test_the_classes_have_the_structure_of_a_run():
     assert steady.settings()["until_steady"] == "yes"
     assert Run(Stack("sata"), Requests("financial-like", speed=2)).settings()["speed"] == "2x"
     assert Run(Stack("sata"), Characterisation()).command == "profile"
+    latency = Run(Stack("sata"), Characterisation(suite="latency", rates=20_000))
+    assert latency.settings() == {"device": "sata", "suite": "latency", "rates": "20000", "seed": "42"}
     bench = Run(Stack(engine=Engine(memory="20%", reuse=False)), Benchmark("tpcc", users=8))
     assert (bench.command, bench.settings()["memory"], "reuse" in bench.settings()) == ("bench", "20%", False)
 

@@ -78,6 +78,7 @@ columns! {
     Buffers "buffers" Number [] "spare frames for pages that are being written";
     Ahead "ahead" Number [] "clean frames that a cleaner keeps ahead of the misses";
     Prefetch "prefetch" Name [axis] "prefetch policy";
+    Pattern "pattern" Name [axis absent profile] "pattern of writes, with --suite overwrite and the like";
     Layer "layer" Name [axis absent pool replay] "layer above the drive";
     Placement "placement" Name [axis gc replay] "placement policy";
     Victim "victim" Name [axis gc] "policy that chooses the segment to collect";
@@ -119,6 +120,12 @@ columns! {
     RoundP99Change "round_p99_change" Number [replay]
         "change of the p99 from the round before to the last, as a share";
     OfferedOpsS "offered_ops_s" Number [replay] "requests that arrived per second, in an open loop";
+    DoneOpsS "done_ops_s" Number [profile more]
+        "requests of the load that ended per second, without the probe's, with --suite latency";
+    LoadLatencyP50Ns "load_latency_p50_ns" Nanoseconds [less]
+        "response time of the load beside the probe: median";
+    LoadLatencyP99Ns "load_latency_p99_ns" Nanoseconds [less]
+        "response time of the load beside the probe: 99th percentile";
     ThroughputOpsS "throughput_ops_s" Number [pool replay bench more] "requests or transactions per second";
     Retries "retries" Number [less] "transactions that were tried again";
     Rollbacks "rollbacks" Number [] "transactions that the benchmark rolled back on purpose";
@@ -155,6 +162,7 @@ columns! {
     ReadLatencyStddevNs "read_latency_stddev_ns" Nanoseconds [] "response time of reads: standard deviation";
     ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [less] "response time of reads: median";
     ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [less] "response time of reads: 95th percentile";
+    ReadLatencyP90Ns "read_latency_p90_ns" Nanoseconds [less] "response time of reads: 90th percentile";
     ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [less] "response time of reads: 99th percentile";
     ReadLatencyP999Ns "read_latency_p999_ns" Nanoseconds [less] "response time of reads: 99.9th percentile";
     ReadLatencyMaxNs "read_latency_max_ns" Nanoseconds [less] "response time of reads: maximum";
@@ -177,6 +185,7 @@ columns! {
         "response time of writes: standard deviation";
     WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [less] "response time of writes: median";
     WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [less] "response time of writes: 95th percentile";
+    WriteLatencyP90Ns "write_latency_p90_ns" Nanoseconds [less] "response time of writes: 90th percentile";
     WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [less] "response time of writes: 99th percentile";
     WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [less]
         "response time of writes: 99.9th percentile";

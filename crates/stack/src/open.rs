@@ -192,6 +192,27 @@ impl Stack {
         Ok(user.with(Boxed.with(device)))
     }
 
+    /// Opens the device after other writes than those of its `precondition`, and passes it to `user`. The key
+    /// `written` describes what `write` does to the translation layer of a new drive. A device that is not
+    /// simulated, or has a layer or no translation layer, keeps its state.
+    pub(crate) fn with_written_device<U: DeviceUser>(
+        &self,
+        seed: u64,
+        written: &str,
+        write: impl FnOnce(&mut Ftl),
+        user: U,
+    ) -> Result<U::Output, StackError> {
+        static KEPT: Memo<Preconditioned> = Memo::new();
+        if self.layer.is_some() {
+            return self.with_device(seed, 1, user);
+        }
+        self.with_drive(user, |config| {
+            let key = format!("{config:?} {written} {seed}");
+            let _step = step(format!("writing {written} until the drive is steady"), 0);
+            Ok(KEPT.get(key, || SimDrive::written_before(config, write).map(Arc::new))?.as_ref().clone())
+        })
+    }
+
     /// Opens the drive; `precondition` prepares a simulated one.
     fn with_drive<U: DeviceUser>(
         &self,

@@ -5,6 +5,7 @@
 //! checked before the first is executed; see [`Run::check`].
 
 use crate::device::{DeviceConfig, DriveConfig, LayerConfig, TranslationConfig};
+use crate::pattern::Pattern;
 use crate::workload::{AddressMap, Bound, View, Workload};
 use crate::{Command, StackError};
 use fulgurite_base::Nanos;
@@ -112,10 +113,12 @@ pub enum Load {
     Benchmark(Benchmarked),
     /// The requests of a workload.
     Requests(Requested),
-    /// Random reads, then random writes, by a rising number of users, to measure alpha, k_r and k_w.
+    /// The requests of a suite of measurements, which characterise the device.
     Characterisation {
         /// The size of a request in bytes.
         page_bytes: u32,
+        /// The suite of measurements.
+        suite: Suite,
     },
 }
 
@@ -179,6 +182,26 @@ pub enum Arrivals {
         /// The number of requests per second.
         requests_s: f64,
     },
+}
+
+/// A suite of measurements of a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Suite {
+    /// alpha, k_r and k_w.
+    Concurrency,
+    /// The latency of a probe beside a load of random writes.
+    Latency(LatencySuite),
+    /// The steady throughput and write amplification under these patterns of writes.
+    Steady(Vec<Pattern>),
+}
+
+/// The parameters of the suite `latency`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencySuite {
+    /// The offered rate in requests per second; `None` for a series of rates around the drive's own maximum.
+    pub rate: Option<u64>,
+    /// The length of the measured part for each rate, in the device's time.
+    pub time: Nanos,
 }
 
 /// The measurements of a run and their output files.
@@ -257,7 +280,7 @@ impl Run {
     /// Returns the page size of the load in bytes.
     pub(crate) fn page_bytes(&self) -> u32 {
         match (&self.load, &self.stack.pool) {
-            (Load::Characterisation { page_bytes }, _) => *page_bytes,
+            (Load::Characterisation { page_bytes, .. }, _) => *page_bytes,
             (Load::Benchmark(_), _) if let Some(engine) = &self.stack.engine => engine.page_bytes,
             (_, Some(pool)) => pool.page_bytes,
             (_, None) => self.stack.device.page_bytes(),

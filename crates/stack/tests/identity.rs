@@ -56,7 +56,11 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "scale") => (Some("1"), one("scale", "2")),
         // The default memory is 10 % of the data.
         (_, "memory") => (Some("10%"), one("memory", "20%")),
+        (Command::Profile, "time") => (None, [("suite", "latency"), ("time", "1s")].into()),
         (_, "time") => (None, one("time", "1s")),
+        (_, "suite") => (Some("concurrency"), one("suite", "overwrite")),
+        (_, "rates") => (None, one("rates", "20K")),
+        (_, "patterns") => (None, one("patterns", "zones:90/10")),
         (_, "warm_up") => (Some("2K"), one("warm_up", "1s")),
         (_, "place") => (Some("in-place"), one("place", "out-of-place")),
         (_, "torn_pages") => (Some("atomic"), one("torn_pages", "double-write")),
@@ -114,6 +118,8 @@ fn beside(setting: &str) -> Values<'static> {
         // A generator addresses the pages of the drive, but a trace has addresses of its own, so only a trace
         // needs a mapping.
         "addresses" => [("workload", "postgres-pgbench"), ("users", "1")].into(),
+        "rates" => [("suite", "latency")].into(),
+        "patterns" => [("suite", "overwrite")].into(),
         _ => Values::new(),
     }
 }

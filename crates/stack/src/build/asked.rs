@@ -1,9 +1,10 @@
 //! Holds the values of a run's settings before they are checked against each other.
 
 use crate::device::{DeviceConfig, LayerConfig};
+use crate::pattern::Pattern;
 use crate::workload::AddressMap;
-use fulgurite_base::Nanos;
 use fulgurite_base::units::{Portion, Share};
+use fulgurite_base::{Choice, Nanos};
 use fulgurite_bench::Extent;
 use fulgurite_engine::{Durability, PlaceConfig, TornPages};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -58,6 +59,9 @@ pub(crate) struct Asked {
     pub cpu_per_op: Option<Nanos>,
     pub reuse: bool,
     pub by_type: bool,
+    pub suite: SuiteName,
+    pub rates: Option<u64>,
+    pub patterns: Option<Pattern>,
     pub curve: bool,
     pub explain: bool,
     pub groups: bool,
@@ -76,4 +80,25 @@ pub(crate) enum Memory {
     Bytes(u64),
     /// A share of the bytes of the loaded data.
     OfData(Share),
+}
+
+/// The name of a suite on the command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SuiteName {
+    #[default]
+    Concurrency,
+    Latency,
+    Overwrite,
+    Zones,
+    OverProvisioning,
+}
+
+impl Choice for SuiteName {
+    const NAMES: &'static [(&'static str, SuiteName)] = &[
+        ("concurrency", SuiteName::Concurrency),
+        ("latency", SuiteName::Latency),
+        ("overwrite", SuiteName::Overwrite),
+        ("zones", SuiteName::Zones),
+        ("over-provisioning", SuiteName::OverProvisioning),
+    ];
 }

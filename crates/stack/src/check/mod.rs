@@ -28,7 +28,7 @@ impl Run {
                     Err(StackError::request("a benchmark runs on a storage engine, and the stack has none"))
                 }
             },
-            (Load::Characterisation { page_bytes }, ..) => {
+            (Load::Characterisation { page_bytes, .. }, ..) => {
                 if matches!(self.stack.device.drive, DriveConfig::Mem(_) | DriveConfig::None) {
                     return Err(StackError::request(format!(
                         "device {}: no request takes any time on it, so it has no alpha, k_r and k_w; accepted: a \

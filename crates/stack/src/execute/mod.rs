@@ -11,14 +11,20 @@ mod stamps;
 mod pool;
 mod counting;
 
-use crate::run::{Load, PROFILE_OPS, Requested, Rows};
+use crate::run::{Load, PROFILE_OPS, Requested, Rows, Suite};
 use crate::{Progress, Row, Run, StackError};
 
 impl Run {
     /// Executes the run and returns its result rows. If a check fails, the result is an error and no row.
     pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
         match &self.load {
-            Load::Characterisation { page_bytes } => {
+            Load::Characterisation { page_bytes, suite: Suite::Latency(latency) } => {
+                profile::latency(self, *page_bytes, latency, progress)
+            }
+            Load::Characterisation { page_bytes, suite: Suite::Steady(patterns) } => {
+                profile::steady(self, *page_bytes, patterns, progress)
+            }
+            Load::Characterisation { page_bytes, suite: Suite::Concurrency } => {
                 let profile = crate::profile::profile(&self.stack, *page_bytes, self.seed)?;
                 progress.add(PROFILE_OPS);
                 Ok(match self.measure.rows {

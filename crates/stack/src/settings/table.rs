@@ -8,7 +8,7 @@ use super::setting::Setting;
 use super::write_back::{canonical_write_back, read_write_back};
 use crate::Command::{Bench, Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
-use crate::run::{Benchmarked, EngineStage, Rows, STORES_OWN};
+use crate::run::{Benchmarked, EngineStage, Load, Rows, STORES_OWN, Suite};
 use crate::{Run, StackError};
 use fulgurite_base::option::{self, parse_choice};
 use fulgurite_base::{Spec, SpecError, units};
@@ -358,10 +358,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "time",
         written: "10s",
-        help: |_| "Length of the measured part on the device's clock; replaces --ops",
-        commands: &[(Bench, Nothing)],
+        help: |command| match command {
+            Profile => "Measured time of a rate, on the device's clock, with --suite latency",
+            _ => "Length of the measured part on the device's clock; replaces --ops",
+        },
+        commands: &[(Bench, Nothing), (Profile, Words("4s, or 30s on a real drive"))],
         read: |asked, text| put(&mut asked.time, read_time_interval(text).map(Some)),
-        // The setting `ops` shows the time in the identity.
+        // The settings `ops` and `suite` show the time in the identity.
         show: no_effect,
     },
     Setting {
@@ -465,6 +468,43 @@ pub(super) const SETTINGS: &[Setting] = &[
             let by_type = matches!(run.measure.rows, Rows::Types | Rows::TypeIntervals(_));
             Ok(by_type.then(|| "yes".to_owned()))
         },
+    },
+    Setting {
+        name: "suite",
+        written: "SUITE",
+        help: |_| {
+            "Measurements: concurrency (alpha, k_r, k_w), latency (a probe beside a load of random writes), \
+            overwrite, zones or over-provisioning (steady throughput and write amplification by pattern)"
+        },
+        commands: &[(Profile, Value("concurrency"))],
+        read: |asked, text| put(&mut asked.suite, parse_choice(text)),
+        show: |run| match &run.load {
+            // The suite `concurrency` has no name in the identity.
+            Load::Characterisation { suite: Suite::Concurrency, .. } => Ok(None),
+            Load::Characterisation { suite, .. } => Ok(Some(format!("{suite:?}"))),
+            _ => Ok(None),
+        },
+    },
+    Setting {
+        name: "rates",
+        written: "N",
+        help: |_| "Offered requests per second with --suite latency: the load, and the probe's 5K writes per second",
+        commands: &[(Profile, Words("seven rates, up to more than the drive sustains"))],
+        read: |asked, text| put(&mut asked.rates, count(text, 10_000, 1_000_000_000).map(Some)),
+        // The setting `suite` shows the rate in the identity.
+        show: no_effect,
+    },
+    Setting {
+        name: "patterns",
+        written: "PATTERN",
+        help: |_| {
+            "Pattern of writes with --suite overwrite (uniform, zipf:0.8, zones:95/5, read-only:25%), zones \
+            (open-zones:8, one-zone:4GiB) or over-provisioning (used:80%)"
+        },
+        commands: &[(Profile, Words("all of the suite"))],
+        read: |asked, text| put(&mut asked.patterns, text.parse().map(Some)),
+        // The setting `suite` shows the pattern in the identity.
+        show: no_effect,
     },
     Setting {
         name: "curve",

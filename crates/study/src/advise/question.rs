@@ -5,7 +5,7 @@ use super::axis::{Axis, Goal, KEPT, OTHER_BATCHES, Setup, TRIED};
 use super::evidence::{Evidence, Part};
 use fulgurite_base::units;
 use fulgurite_stack::settings::{self, Absent, Setting, Workloads};
-use fulgurite_stack::{Command, Load, Outlook, Run, Stack, StackError};
+use fulgurite_stack::{Command, Load, Outlook, Run, Stack, StackError, Suite};
 use std::num::NonZeroUsize;
 
 /// The settings of `pool` that describe the user's situation. Each has a single value, because `advise` does
@@ -125,7 +125,7 @@ impl Question {
     /// Returns the run that characterises the drive.
     pub(super) fn profile(&self) -> Run {
         let stack = Stack { pool: None, ..self.plain.stack.clone() };
-        let load = Load::Characterisation { page_bytes: self.page_bytes };
+        let load = Load::Characterisation { page_bytes: self.page_bytes, suite: Suite::Concurrency };
         Run { stack, load, ..self.plain.clone() }
     }
 
