@@ -42,7 +42,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "fulgurite-uring",
         ],
     ),
-    ("fulgurite-study", &["fulgurite-base", "fulgurite-files", "fulgurite-stack", "fulgurite-workload"]),
+    (
+        "fulgurite-study",
+        &["fulgurite-base", "fulgurite-files", "fulgurite-ssd", "fulgurite-stack", "fulgurite-workload"],
+    ),
     ("fulgurite", &["fulgurite-files", "fulgurite-store-file", "fulgurite-study"]),
     (
         "fulgurite-python",

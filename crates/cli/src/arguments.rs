@@ -88,6 +88,36 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Trace,
     },
+    /// Fit a simulated drive to a measured one, and write it to a file for --device
+    #[command(after_help = examples::CALIBRATE)]
+    Calibrate {
+        /// The measurements: CSV as profile --suite latency prints it, one row per rate
+        source: PathBuf,
+        /// The file for the fitted drive
+        #[arg(short, long, value_name = "FILE.toml")]
+        out: PathBuf,
+        /// A part of the name of the drive, if the table has several
+        #[arg(long, value_name = "NAME")]
+        drive: Option<String>,
+        /// The drive that the search starts from, with options
+        #[arg(long, value_name = "DEVICE", default_value = "pe8110")]
+        start: String,
+        /// The parameters that the search changes [default: op, times, queue_depth, spreads, suspension]
+        #[arg(long, value_name = "KEY,KEY")]
+        free: Option<String>,
+        /// The rates that are held out of the search, or none [default: every third]
+        #[arg(long, value_name = "RATE,RATE")]
+        check: Option<String>,
+        /// The measured rate of sequential writes per second, as a size
+        #[arg(long, value_name = "SIZE")]
+        sequential: Option<String>,
+        /// The most drives that the search simulates
+        #[arg(long, value_name = "N", default_value = "150")]
+        evaluations: String,
+        /// Replace an existing file
+        #[arg(long)]
+        force: bool,
+    },
     /// Compare two results: match the rows that asked for the same, and list the figures that changed
     #[command(after_help = examples::DIFF)]
     Diff {
@@ -139,6 +169,7 @@ impl Command {
             Command::Profile(_) | Command::Pool(_) | Command::Gc(_) | Command::Replay(_) => true,
             Command::Bench(_) | Command::Study { .. } | Command::Advise { .. } => true,
             Command::List { .. } | Command::Trace { .. } | Command::Diff { .. } | Command::Store(_) => false,
+            Command::Calibrate { .. } => false,
             Command::Completions { .. } | Command::Man { .. } | Command::Reference { .. } => false,
         }
     }

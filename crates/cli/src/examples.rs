@@ -91,6 +91,15 @@ Examples:
   fulgurite diff results/before results/after --tolerance 2%
   fulgurite diff before.csv after.csv --columns throughput_ops_s,latency_p99_ns --tolerance 5%";
 
+pub(crate) const CALIBRATE: &str = "\
+The table tells, for each rate, the figures of the measured drive and of the fitted one. The search never looks at
+the rates that are held out.
+
+Examples:
+  fulgurite profile file:drive.img --suite latency --csv > measured.csv
+  fulgurite calibrate measured.csv -o my-drive.toml
+  fulgurite replay trace.csv --device my-drive.toml,p5520";
+
 pub(crate) const COMPLETIONS: &str = "\
 Example:
   fulgurite completions bash > completions.bash         then: source completions.bash";

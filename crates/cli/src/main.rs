@@ -24,7 +24,7 @@ use fulgurite_study::study::{How, Left, Outcome, Study, finished_runs};
 use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::{Converted, Generated, Written};
 use fulgurite_study::{
-    Column, Outlook, SpecError, StackError, diff, list, runner, trace_convert, trace_info,
+    Column, Outlook, SpecError, StackError, calibrate, diff, list, runner, trace_convert, trace_info,
 };
 use output::{print, print_upright, say, written};
 use progress::{watched, watched_with_remarks};
@@ -191,6 +191,31 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             advice(asked, &common)
         }
         Some(Command::Diff { a, b, tolerance }) => compare(&a, &b, tolerance.as_deref(), &common),
+        Some(Command::Calibrate {
+            source,
+            out,
+            drive,
+            start,
+            free,
+            check,
+            sequential,
+            evaluations,
+            force,
+        }) => fit(
+            calibrate::Asked {
+                source: &source,
+                drive: drive.as_deref(),
+                out: &out,
+                force,
+                start: &start,
+                free: free.as_deref(),
+                check: check.as_deref(),
+                sequential: sequential.as_deref(),
+                evaluations: &evaluations,
+                seed: common.seed.as_deref(),
+            },
+            &common,
+        ),
         Some(Command::Store(command)) => store::run(command, &common),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
@@ -250,6 +275,15 @@ fn compare(a: &Path, b: &Path, tolerance: Option<&str>, common: &Common) -> Resu
     };
     print(&difference.table, common, plain, |_, view| difference.shown(view))?;
     difference.verdict()
+}
+
+/// Fits a drive to measurements, writes it, and prints its errors.
+fn fit(asked: calibrate::Asked<'_>, common: &Common) -> Result<(), StackError> {
+    let twin = watched(common.quiet, "drives", |progress| calibrate::calibrate(asked, progress))?;
+    let plain = |table: &Table| format!("{}\n\n{}\n", table.to_text(&table.columns()), twin.sentence);
+    print(&twin.table, common, plain, |table, view| {
+        format!("{}\n{}\n", people::list(table, &table.columns(), view), twin.sentence)
+    })
 }
 
 /// Prints the manual page of a command, or of the whole program.

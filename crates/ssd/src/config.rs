@@ -96,6 +96,8 @@ pub struct SsdConfig {
     pub write_cache: WriteCache,
     /// The queue depth: the most commands in flight.
     pub queue_depth: u32,
+    /// The most commands that the firmware works on at once; the others wait in the drive, in order. 0 for all.
+    pub slots: u32,
     /// The most pages of one share command; 0 if the drive has no share command.
     pub share_pages: u32,
     /// The policies and thresholds of garbage collection.
@@ -112,6 +114,8 @@ pub struct SsdConfig {
     pub suspend: Nanos,
     /// The time that it takes to resume a program or an erase, before it goes on.
     pub resume: Nanos,
+    /// The most suspensions of one operation, after which it runs to its end.
+    pub suspensions: u32,
     /// The number of times, evenly spread over a program, at which it can be suspended; 0 for any time.
     pub suspend_points: u32,
     /// How erases are spread over the segments.
@@ -202,6 +206,7 @@ impl Declared for SsdConfig {
             "protected, volatile (lost in a power cut) or off"
         ),
         opt!("queue_depth", queue_depth, COUNT, 1 => 1 << 20, "commands in flight at once"),
+        opt!("slots", slots, COUNT, 0 => 1 << 20, "commands that the firmware works on at once; 0: all in flight"),
         opt!("share_pages", share_pages, COUNT, 0 => 1 << 20, "pages that one SHARE may have; 0: no SHARE"),
         opt!(
             "gc_unit",
@@ -223,6 +228,7 @@ impl Declared for SsdConfig {
         collect_opt!(urgent, collect),
         opt!("suspend_us", suspend, MICROS, "cost of suspending a program or an erase"),
         opt!("resume_us", resume, MICROS, "cost of resuming a program or an erase"),
+        opt!("suspensions", suspensions, COUNT, 1 => 255, "most suspensions of one program or erase"),
         opt!("suspend_points", suspend_points, COUNT, 0 => 64, "times at which a program can be suspended; 0: any"),
         collect_opt!(victim, collect),
         collect_opt!(schedule, collect),
@@ -304,7 +310,7 @@ impl SsdConfig {
         match self.collect.schedule.suspends() {
             Suspend::Nothing => {
                 refuse(
-                    &["suspend_us", "resume_us", "suspend_points"],
+                    &["suspend_us", "resume_us", "suspensions", "suspend_points"],
                     "unless the schedule suspends (preemptive, or +suspend)",
                 )?;
             }
@@ -423,6 +429,18 @@ impl SsdConfig {
     /// Returns the number of logical pages: physical pages / (1 + over-provisioning).
     pub fn logical_pages(&self) -> u64 {
         self.op.on_top_within(self.physical_pages())
+    }
+
+    /// Returns the bytes per second of sequential writes to an empty drive: those that its dies program, or
+    /// that its channels or its write path transfer, whichever is the least.
+    pub fn sequential_bytes_s(&self) -> f64 {
+        let row = f64::from(self.row_pages());
+        let data = if self.parity == 0 { 1.0 } else { 1.0 - 1.0 / f64::from(self.parity) };
+        let row_ns = self.program.0 as f64 + row * self.transfer.0 as f64;
+        let dies = f64::from(self.dies_in_all()) * row * data / row_ns;
+        let channels = f64::from(self.channels) * data / self.transfer.0 as f64;
+        let path = 1.0 / self.write_page.0 as f64;
+        dies.min(channels).min(path) * 1e9 * f64::from(self.page_bytes)
     }
 
     /// Returns the size of the write buffer in pages.
@@ -608,6 +626,7 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "urgent_us",
     "suspend_us",
     "resume_us",
+    "suspensions",
     "suspend_points",
     "victim",
     "schedule",

@@ -293,6 +293,11 @@ columns! {
     WriteIops "write_iops" Number [profile more] "writes per second of so many users, with --curve";
     Verdict "verdict" Name [profile]
         "ok if alpha is within 5 % and k_r and k_w within 15 % of the published, otherwise miss";
+    // These columns compare a twin with a measured drive.
+    Figure "figure" Name [axis absent] "figure of a measured drive";
+    Measured "measured" Number [] "the figure of the measured drive, in the unit that its name ends with";
+    Simulated "simulated" Number [] "the figure of the twin";
+    Error "error" Number [] "the twin's figure over the measured one, less 1";
     // These columns describe a trace.
     File "file" Name [] "the file";
     Format "format" Name [] "trace format";

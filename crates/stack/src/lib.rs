@@ -34,6 +34,7 @@ pub mod settings;
 pub use column::Column;
 pub use command::Command;
 pub use error::StackError;
+pub use open::forget_drives;
 pub use outlook::Outlook;
 pub use progress::Progress;
 pub use row::Row;

@@ -13,6 +13,11 @@ impl<V: Clone> Memo<V> {
         Memo(Mutex::new(BTreeMap::new()))
     }
 
+    /// Drops all values.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Returns the value of `key`, which `make` computes on the first call. Another thread that asks for the
     /// same key meanwhile waits.
     pub(crate) fn get(&self, key: String, make: impl FnOnce() -> V) -> V {

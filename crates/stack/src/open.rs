@@ -202,14 +202,16 @@ impl Stack {
         write: impl FnOnce(&mut Ftl),
         user: U,
     ) -> Result<U::Output, StackError> {
-        static KEPT: Memo<Preconditioned> = Memo::new();
         if self.layer.is_some() {
             return self.with_device(seed, 1, user);
         }
         self.with_drive(user, |config| {
             let key = format!("{config:?} {written} {seed}");
             let _step = step(format!("writing {written} until the drive is steady"), 0);
-            Ok(KEPT.get(key, || SimDrive::written_before(config, write).map(Arc::new))?.as_ref().clone())
+            Ok(PRECONDITIONED
+                .get(key, || SimDrive::written_before(config, write).map(Arc::new))?
+                .as_ref()
+                .clone())
         })
     }
 
@@ -263,12 +265,18 @@ fn with_file<U: DeviceUser>(file: &FileConfig, user: U) -> Result<U::Output, Sta
 
 type Preconditioned = Result<Arc<Option<Ftl>>, SpecError>;
 
+static PRECONDITIONED: Memo<Preconditioned> = Memo::new();
+
+/// Drops the preconditioned drives that are kept for further runs with the same description.
+pub fn forget_drives() {
+    PRECONDITIONED.clear();
+}
+
 fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Preconditioned {
-    static KEPT: Memo<Preconditioned> = Memo::new();
     // The debug text contains every field, so different configurations never share a state.
     let key = format!("{config:?} {request_pages} {seed}");
     let _step = step("preconditioning the drive", 0);
-    KEPT.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
+    PRECONDITIONED.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
 }
 
 type PreconditionedLayer = Result<Arc<(Option<Ftl>, Ftl)>, SpecError>;

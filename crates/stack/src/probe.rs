@@ -102,8 +102,7 @@ impl DeviceUser for ProbeAndLoad {
         let warm = Nanos(start.0 + (self.time.0 as f64 * WARM_UP) as u64);
         let end = Nanos(warm.0 + self.time.0);
         let mut sent: Slab<Sent> = Slab::new();
-        // Commands that the drive has no slot for wait here in order, as in the queues of the host.
-        let mut queue: VecDeque<Command> = VecDeque::new();
+        let mut queues = Queues::new(sources.len());
         let mut meter = Meter::default();
         let (mut reads, mut writes, mut load) =
             (Histogram::default(), Histogram::default(), Histogram::default());
@@ -128,9 +127,9 @@ impl DeviceUser for ProbeAndLoad {
                     true => Operation::write(lpn, self.request_pages),
                     false => Operation::read(lpn, self.request_pages),
                 };
-                queue.push_back(Command { tag, operation });
+                queues.push(source, Command { tag, operation });
                 meter.submit(now);
-                submit(&mut device, &mut queue);
+                queues.submit(&mut device);
                 continue;
             }
             if now >= end && sent.is_empty() {
@@ -163,7 +162,7 @@ impl DeviceUser for ProbeAndLoad {
                     }
                 }
             }
-            submit(&mut device, &mut queue);
+            queues.submit(&mut device);
         }
         meter.check().map_err(StackError::run)?;
         let (since, before) = before.unwrap_or((warm, None));
@@ -186,11 +185,35 @@ impl DeviceUser for ProbeAndLoad {
     }
 }
 
-/// Submits queued commands, in order, until the drive takes no more.
-fn submit<D: Observed>(device: &mut D, queue: &mut VecDeque<Command>) {
-    while let Some(command) = queue.pop_front() {
-        if let Err(QueueFull(command)) = device.submit(command) {
-            return queue.push_front(command);
+/// The queues of the host, one of each source. A drive with room takes commands from them in turn, one each, as
+/// the round-robin arbitration of NVMe does.
+struct Queues {
+    of_source: Vec<VecDeque<Command>>,
+    turn: usize,
+    waiting: usize,
+}
+
+impl Queues {
+    fn new(sources: usize) -> Queues {
+        Queues { of_source: (0..sources).map(|_| VecDeque::new()).collect(), turn: 0, waiting: 0 }
+    }
+
+    fn push(&mut self, source: usize, command: Command) {
+        self.of_source[source].push_back(command);
+        self.waiting += 1;
+    }
+
+    /// Submits commands until the drive takes no more, or none waits.
+    fn submit<D: Observed>(&mut self, device: &mut D) {
+        while self.waiting > 0 {
+            let queue = &mut self.of_source[self.turn];
+            if let Some(command) = queue.pop_front() {
+                if let Err(QueueFull(command)) = device.submit(command) {
+                    return queue.push_front(command);
+                }
+                self.waiting -= 1;
+            }
+            self.turn = (self.turn + 1) % self.of_source.len();
         }
     }
 }

@@ -18,8 +18,8 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
     suspends: true,
 };
 
-/// The most suspensions of one operation.
-pub const SUSPENSIONS: u8 = 8;
+/// The most suspensions of one operation, unless a drive says otherwise.
+pub const SUSPENSIONS: u32 = 8;
 
 /// Returns the same states as semi-preemptive.
 #[inline]

@@ -26,6 +26,35 @@ fn stage(config: &SsdConfig, kind: CommandKind, pages: u64) -> u64 {
     }
 }
 
+impl SimDrive {
+    /// Lets a command with a slot of the firmware into its serial stage.
+    #[inline]
+    fn enter_stage(&mut self, id: u32) {
+        let now = self.flash.now;
+        let command = &mut self.commands[id as usize];
+        command.waits.buffer += now - command.since;
+        command.since = now;
+        // A faulty command is answered and not performed, so its pages take no time.
+        let serial = if command.fault.is_some() { 0 } else { u64::from(command.pages) };
+        let (path, slot, delay) = match command.kind {
+            CommandKind::Read => (&mut self.reads, HostSlot::Reads, self.config.read_latency.0),
+            _ => (&mut self.writes, HostSlot::Writes, 0),
+        };
+        let slot = self.flash.dies() + slot as usize;
+        path.free = path.free.max(now) + stage(&self.config, command.kind, serial);
+        let at = path.free + delay;
+        queue_event(&mut path.arrivals, &mut self.flash, slot, at, id);
+    }
+
+    /// Gives the slot of a command that was answered to the first one that waits.
+    #[inline]
+    pub(super) fn pass_slot(&mut self) {
+        if let Some(next) = self.held.pop_front() {
+            self.enter_stage(next);
+        }
+    }
+}
+
 impl Device for SimDrive {
     fn caps(&self) -> &Caps {
         &self.caps
@@ -65,18 +94,9 @@ impl Device for SimDrive {
             kind = CommandKind::Read;
         }
         let now = self.flash.now;
-        // A faulty command is answered and not performed, so its pages take no time.
-        let serial = if fault.is_some() { 0 } else { u64::from(pages) };
-        let stage = stage(&self.config, kind, serial);
-        let (path, slot, delay) = match kind {
-            CommandKind::Read => (&mut self.reads, HostSlot::Reads, self.config.read_latency.0),
-            _ => (&mut self.writes, HostSlot::Writes, 0),
-        };
-        let slot = self.flash.dies() + slot as usize;
         if let (Translation::PageMapped(ftl), None) = (&self.translation, &fault) {
             ftl.mapping().prefetch(lpn.0 as u32);
         }
-        path.free = path.free.max(now) + stage;
         let id = self.commands.insert(InFlight {
             tag: command.tag,
             kind,
@@ -92,9 +112,13 @@ impl Device for SimDrive {
             waits: Waits::default(),
             payload,
             fault: fault.map(Box::new),
-        });
-        let at = path.free + delay;
-        queue_event(&mut path.arrivals, &mut self.flash, slot, at, id as u32);
+        }) as u32;
+        // All commands without an answer that are not held have a slot.
+        if self.config.slots > 0 && self.unanswered >= self.config.slots {
+            self.held.push_back(id);
+        } else {
+            self.enter_stage(id);
+        }
         self.meter.submit(Nanos(now));
         self.unanswered += 1;
         if self.unanswered == 1 {

@@ -29,6 +29,7 @@ impl SimDrive {
             self.commands.remove(command as usize);
         }
         self.unanswered -= 1;
+        self.pass_slot();
         let now = self.now();
         self.meter.complete(now, now - submitted);
         self.done.push(Completion { tag, at: now, status });

@@ -87,6 +87,8 @@ pub struct SimDrive {
     commands: Slab<InFlight>,
     /// The number of commands without an answer.
     unanswered: u32,
+    /// The commands that wait for a slot of the firmware, in order.
+    held: VecDeque<u32>,
     /// Writes that have no room in the buffer, in the order of the first gate's queue.
     entering: VecDeque<u32>,
     /// For each logical page without a physical page for its latest bytes, the accepted write with these
@@ -180,6 +182,7 @@ impl SimDrive {
             waiting,
             commands: Slab::new(),
             unanswered: 0,
+            held: VecDeque::new(),
             entering: VecDeque::new(),
             unplaced: FxHashMap::default(),
             reads: Path::default(),

@@ -61,6 +61,7 @@ impl SimDrive {
             is_kept
         });
         self.unanswered = 0;
+        self.held.clear();
         self.entering.clear();
         self.unplaced.retain(|_, command| self.commands.contains(*command as usize));
         (self.reads, self.writes) = (Path::default(), Path::default());

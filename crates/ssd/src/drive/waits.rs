@@ -14,7 +14,8 @@ pub struct Waits {
     pub die: u64,
     /// The wait for the channel of its die.
     pub channel: u64,
-    /// The wait of a write for room in the write buffer; 0 for other requests.
+    /// The wait of a write for room in the write buffer, and of any request for a slot of the firmware behind
+    /// such writes.
     pub buffer: u64,
 }
 

@@ -11,6 +11,7 @@ mod femu;
 mod optane;
 mod p4510;
 mod preemptive_gc;
+mod real_drives;
 mod sata;
 mod virtual_ssd;
 
@@ -43,6 +44,13 @@ presets! {
     reference_e::PRESET
     femu::PRESET
     preemptive_gc::PRESET
+    real_drives::PE8110
+    real_drives::PM9A3
+    real_drives::P5520
+    real_drives::M7450_PRO
+    real_drives::M7450_MAX
+    real_drives::CM7_R
+    real_drives::WD_DC
 }
 
 /// Returns the registry of all presets.
@@ -69,7 +77,7 @@ mod tests {
         for preset in registry().entries.iter().map(|entry| &entry.make) {
             let config = (preset.config)();
             assert_eq!(config.validate(), Ok(()), "{}", preset.name);
-            assert!(config.logical_pages() <= 1 << 21, "{}", preset.name);
+            assert!(config.logical_pages() <= 1 << 22, "{}", preset.name);
         }
     }
 

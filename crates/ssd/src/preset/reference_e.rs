@@ -5,7 +5,7 @@ use super::target::Preset;
 use crate::{GcUnit, SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::precondition::Precondition;
-use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::schedule::{SUSPENSIONS, Schedule};
 use fulgurite_ftl::{Collect, Stripe, WearLeveling};
 
 pub(super) const PRESET: Preset = Preset {
@@ -47,6 +47,7 @@ pub fn reference_e() -> SsdConfig {
         write_latency: Nanos::ZERO,
         write_buffer: 4 << 20,
         queue_depth: 1024,
+        slots: 0,
         // Equals the limit in the command by the authors of SHARE (SIGMOD 2016): the pairs of pages that fit
         // into a block of 4 KiB.
         share_pages: 250,
@@ -58,6 +59,7 @@ pub fn reference_e() -> SsdConfig {
         gc_idle: Nanos::from_micros(1_000),
         suspend: Nanos::from_micros(20),
         resume: Nanos::ZERO,
+        suspensions: SUSPENSIONS,
         suspend_points: 0,
         wear_leveling: WearLeveling::Dynamic,
         wear_gap: 10,

@@ -126,7 +126,8 @@ fn the_simulated_drive_conforms() {
                 SsdConfig {
                     precondition: Precondition::Fill,
                     blocks: 20,
-                    pages: 8,
+                    // A multiple of the flash pages of a word line.
+                    pages: 9,
                     op: Share::percent(50),
                     collect: Collect { reserve: 3, hard: 1, ..config.collect.clone() },
                     ..config
@@ -197,6 +198,40 @@ fn a_word_line_is_programmed_at_once_and_read_by_flash_page() {
     assert_eq!(by_page.now(), Nanos::from_micros(3 * (8 + 200)));
     assert_eq!(read(&mut by_page, 0, 24), 3 * (25 + 8));
     assert_eq!([&drive_at_once, &by_page].map(|drive| drive.counters().flash_operations), [1 + 3, 3 + 3]);
+}
+
+/// The rule: with slots for n commands, the next one waits in the drive until one of them is answered, and
+/// commands wait in order, so a read waits for a write before it.
+#[test]
+fn commands_without_a_slot_wait_in_order() {
+    let responses = |slots| {
+        let config = SsdConfig { slots, write_latency: Nanos::from_micros(70), ..one_die() };
+        let mut drive = drive(config, false);
+        write_and_settle(&mut drive, 0..1);
+        let start = drive.now();
+        for (tag, operation) in
+            [Operation::write(Lpn(1), 1), Operation::write(Lpn(2), 1), Operation::read(Lpn(0), 1)]
+                .into_iter()
+                .enumerate()
+        {
+            drive.submit(Command { tag: Tag(tag as u64), operation }).unwrap();
+        }
+        let mut completions = Vec::new();
+        while completions.len() < 3 {
+            drive.wait(None, &mut completions);
+        }
+        completions.sort_by_key(|completion| completion.tag.0);
+        let ends: Vec<u64> = completions.iter().map(|end| (end.at - start).0 / 1_000).collect();
+        drive.drain_events();
+        drive.verify(true).unwrap();
+        ends
+    };
+    // The read waits for the program of the write on the same die.
+    assert_eq!(responses(0)[..2], [70, 70]);
+    assert_eq!(responses(1)[..2], [70, 140]);
+    assert!(responses(0)[2] <= 225 && responses(1)[2] > 140);
+    assert_eq!(responses(2)[..2], [70, 70]);
+    assert!(responses(2)[2] > 70, "it waits for a slot");
 }
 
 /// The rule: with parity in one of n rows, n programs hold the pages of n − 1 in every erase block, and a

@@ -40,6 +40,7 @@ fn every_parameter_changes_something() {
             "one_shot" => ("yes", "", "cell_bits=2"),
             "read_spread" | "program_spread" => ("50%", "", "cell_bits=2"),
             "parity" => ("4", "", ""),
+            "suspensions" => ("1", "", "schedule=preemptive"),
             "resume_us" => ("100", "", "schedule=preemptive"),
             "suspend_points" => ("3", "", "schedule=preemptive"),
             "page" => ("8KiB", "", ""),
@@ -63,7 +64,7 @@ fn every_parameter_changes_something() {
             "bad_blocks" => ("3%", "", ""),
             // Media overwritten in place have no multi-plane programs, so the comparison is with one plane.
             "in_place" => ("yes", "", "planes=1"),
-            "queue_depth" => ("8", "", ""),
+            "queue_depth" | "slots" => ("8", "", ""),
             "channels" | "chips" | "dies" | "planes" => ("1", "", ""),
             "blocks" => ("32", "", ""),
             "pages" => ("24", "", ""),

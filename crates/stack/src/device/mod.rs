@@ -9,8 +9,8 @@ pub(crate) use observed::Observed;
 use crate::StackError;
 use fulgurite_base::option::{self, COUNT, COUNT_64, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Opt, Spec, SpecError, opt, units};
-use fulgurite_files::holds_store;
 use fulgurite_files::output::is_standard;
+use fulgurite_files::{holds_store, obstacle};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_log::LogConfig;
 use fulgurite_ssd::SsdConfig;
@@ -189,6 +189,31 @@ fn unknown(name: &str) -> SpecError {
     SpecError::unknown("device", name, &names)
 }
 
+/// The end of the name of a file that describes a drive, as `calibrate` writes it.
+const TWIN: &str = ".toml";
+
+/// Returns the drive that the file at `path` describes, changed by `options`.
+fn twin(path: &Path, options: &str) -> Result<DriveConfig, StackError> {
+    let refused = |why: String| {
+        StackError::request(format!(
+            "device {}: {why}; accepted: a file as calibrate writes it, with device = \"preset:option=value\"",
+            path.display()
+        ))
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(obstacle(path, &error)))?;
+    let file: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| refused(error.message().to_owned()))?;
+    let device = file.get("device").and_then(toml::Value::as_str);
+    let device = device.ok_or_else(|| refused("it names no device".to_owned()))?;
+    let spec = Spec::parse(device)?;
+    let preset = preset::by_name(spec.name())?;
+    let mut config = preset::configure(spec)?;
+    if !options.is_empty() {
+        config = config.changed_by(Spec::parse(&format!("{}:{options}", preset.name))?)?;
+    }
+    Ok(DriveConfig::Simulated { preset: preset.name, config: Box::new(config) })
+}
+
 impl DeviceConfig {
     /// Parses the device that `text` names.
     pub fn parse(text: &str) -> Result<DeviceConfig, StackError> {
@@ -197,6 +222,11 @@ impl DeviceConfig {
             return Ok(DeviceConfig { label, drive: DriveConfig::File(FileConfig::parse(drive)?) });
         }
         let name = text.split(':').next().unwrap_or(text);
+        if name.ends_with(TWIN) {
+            let options = text[name.len()..].trim_start_matches(':');
+            let drive = twin(Path::new(name), options)?;
+            return Ok(DeviceConfig { label, drive });
+        }
         let is_known = [NO_DEVICE, MEM].contains(&name) || preset::by_name(name).is_ok();
         // The text after an unknown name may be part of a path whose `file:` is missing, so an error in its
         // options is not reported.

@@ -62,6 +62,7 @@ pub(super) struct Flash {
     transfer: u64,
     suspend: u64,
     resume: u64,
+    suspensions: u32,
     suspend_points: u32,
     /// The number of pages in a row.
     pub(crate) row_pages: u32,
@@ -103,6 +104,7 @@ impl Flash {
             transfer: config.transfer.0,
             suspend: config.suspend.0,
             resume: config.resume.0,
+            suspensions: config.suspensions,
             suspend_points: config.suspend_points,
             row_pages: config.row_pages(),
             data_rows: config.parity.saturating_sub(1),

@@ -5,7 +5,7 @@ use super::die::{Die, Next};
 use super::op::{FlashOp, FlashOpKind, NO_ROW, OpId};
 use crate::layout::Place;
 use fulgurite_ftl::SegmentId;
-use fulgurite_ftl::schedule::{SUSPENSIONS, Suspend};
+use fulgurite_ftl::schedule::Suspend;
 
 /// The most host reads in a row before other work that waits for the same die. This bounds the delay of
 /// writes.
@@ -79,8 +79,8 @@ impl Flash {
         let can_stop = is_in_array && state.suspended.is_none() && state.follower.is_none();
         // Leaves an operation alone that ends before it could be suspended. The limit on suspensions keeps
         // the operation from starving.
-        let worth_it =
-            current.until > self.safe_point(current) + self.suspend && current.suspensions < SUSPENSIONS;
+        let worth_it = current.until > self.safe_point(current) + self.suspend
+            && u32::from(current.suspensions) < self.suspensions;
         let suspends =
             self.schedule.suspends() >= if current.is_erase() { Suspend::Erases } else { Suspend::All };
         if suspends && read_waits && can_stop && worth_it {
