@@ -393,6 +393,11 @@ impl SsdConfig {
         self.row_planes() * self.pages_per_flash_page() * self.programmed_bits()
     }
 
+    /// Returns whether a row has several pages of a plane.
+    pub(crate) fn has_shared_rows(&self) -> bool {
+        self.row_pages() > self.row_planes()
+    }
+
     /// Returns the number of rows of an erase block that hold data.
     pub(crate) fn rows(&self) -> u32 {
         let rows = self.pages / self.programmed_bits();
@@ -564,7 +569,7 @@ impl SsdConfig {
             ));
         }
         // A flush would have to pad the rest of a flash page, and the translation layer does not.
-        let is_shared = self.pages_per_flash_page() * self.programmed_bits() > 1;
+        let is_shared = self.has_shared_rows();
         if is_shared && self.write_cache != WriteCache::Protected {
             return refuse(format!(
                 "write_cache={} does not go with flash pages or programs of several pages, which must be full \

@@ -7,6 +7,10 @@
 //! host operation waits. So the host goes first between any two steps. (If the schedule gives priority to
 //! collection, host operations do not enter the dies' queues.)
 //!
+//! Where a row has several pages of a plane, an incomplete row of copies waits in the protected buffer for
+//! further pages, and the victim does not wait for it. Otherwise every victim would end with a program that
+//! wastes most of a row.
+//!
 //! A page gets its new physical page when its program begins, not earlier. So a host write or trim before
 //! that makes the move unnecessary, and a host read finds the page at its old physical page.
 
@@ -328,14 +332,18 @@ impl Collector {
             if is_partial && ready == self.held.len() && !self.is_all_read() {
                 return;
             }
-            for ppn in self.held.drain(..ready) {
+            for _ in 0..ready {
+                let Some(ppn) = self.held.pop_front() else { break };
                 ftl.copy(ppn, flash);
+                if flash.keeps_copies {
+                    self.page_is_gone(flash.layout.place(ppn).die, flash);
+                }
             }
             if std::mem::take(&mut self.was_full) {
                 // Placing has made room in the copy buffer, so dies that had no room for a read may continue.
                 self.touch_dies(flash);
             }
-            if is_partial {
+            if is_partial && !flash.keeps_copies {
                 // Programs fewer pages than a row has: the next page goes to another
                 // stream, or no page is left.
                 flash.close_copies(self.unit);
@@ -345,7 +353,7 @@ impl Collector {
         if self.held.is_empty() && std::mem::take(&mut self.was_full) {
             self.touch_dies(flash);
         }
-        if self.is_all_placed() {
+        if self.is_all_placed() && !flash.keeps_copies {
             flash.close_copies(self.unit);
         }
     }

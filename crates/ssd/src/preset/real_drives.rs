@@ -87,7 +87,7 @@ twin!(
     "pe8110",
     "SK Hynix PE8110 960 GB, NVMe TLC",
     SsdConfig {
-        op: spare(1_475),
+        op: spare(1_463),
         program: Nanos::from_micros(275),
         program_spread: Share::percent(25),
         read_latency: Nanos(8 * MICROSECOND),
@@ -123,7 +123,7 @@ twin!(
     "pm9a3",
     "Samsung PM9A3 960 GB, NVMe TLC",
     SsdConfig {
-        op: spare(1_656),
+        op: spare(1_616),
         read: Nanos::from_micros(48),
         read_spread: Share::percent(25),
         program: Nanos::from_micros(950),
@@ -146,7 +146,7 @@ twin!(
     SsdConfig {
         chips: 4,
         blocks: 120,
-        op: spare(2_100),
+        op: spare(2_040),
         read: Nanos::from_micros(50),
         read_spread: spare(3_450),
         program: Nanos::from_micros(1_600),
@@ -180,7 +180,7 @@ twin!(
     "7450-pro",
     "Micron 7450 PRO 960 GB, NVMe TLC",
     SsdConfig {
-        op: spare(1_810),
+        op: spare(1_740),
         read: Nanos::from_micros(52),
         program: Nanos::from_micros(950),
         resume: Nanos::from_micros(500),
@@ -198,7 +198,7 @@ twin!(
     SsdConfig {
         op: spare(4_600),
         program: Nanos::from_micros(1_000),
-        resume: Nanos::from_micros(720),
+        resume: Nanos::from_micros(600),
         suspend_points: 8,
         nominal: 800_000_000_000,
         ..micron_7450()
@@ -215,7 +215,7 @@ twin!(
         chips: 4,
         blocks: 120,
         pages: 48,
-        op: spare(1_747),
+        op: spare(1_662),
         erase: Nanos::from_micros(300),
         program: Nanos::from_micros(900),
         resume: Nanos(60 * MICROSECOND),

@@ -16,7 +16,13 @@ proptest! {
     /// acknowledged writes remain unless the buffer is volatile, flushed writes always remain, and a share is
     /// atomic.
     #[test]
-    fn contents_survive_power_cuts(seed: u64, cache in 0usize..3, schedule in 0usize..3, unit in 0usize..6) {
+    fn contents_survive_power_cuts(
+        seed: u64,
+        cache in 0usize..3,
+        schedule in 0usize..3,
+        unit in 0usize..6,
+        rows in 0usize..3,
+    ) {
         let cache = [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off][cache];
         let schedule = ["paced", "semi-preemptive+merge+pipeline", "non-preemptive"][schedule];
         let unit = match (unit, cache) {
@@ -27,8 +33,14 @@ proptest! {
             (4, _) => "plane,stripe=address",
             _ => "channel,stripe=address,gc_overlap=yes",
         };
+        let rows = match (rows, cache) {
+            (1, WriteCache::Protected) => ",flash_page=8KiB,pages=4,cell_bits=2,one_shot=yes",
+            (2, WriteCache::Protected) => ",flash_page=8KiB,pages=5,parity=5",
+            _ => "",
+        };
         // Sets the cache last, because not every stripe allows it.
-        let config = SsdConfig { write_cache: cache, ..with(&format!("schedule={schedule},gc_unit={unit}")) };
+        let options = format!("schedule={schedule},gc_unit={unit}{rows}");
+        let config = SsdConfig { write_cache: cache, ..with(&options) };
         let mut stamped = Stamped::new(config);
         let pages = stamped.drive.caps().pages;
         let mut model = Model { now: vec![0; pages as usize], since_flush: vec![vec![0]; pages as usize] };

@@ -66,6 +66,8 @@ pub(super) struct Flash {
     suspend_points: u32,
     /// The number of pages in a row.
     pub(crate) row_pages: u32,
+    /// Whether an incomplete row of copies waits in the protected buffer for further pages.
+    pub(crate) keeps_copies: bool,
     /// The number of rows of data that a row of parity follows; 0 without parity.
     data_rows: u32,
     in_place: bool,
@@ -107,6 +109,7 @@ impl Flash {
             suspensions: config.suspensions,
             suspend_points: config.suspend_points,
             row_pages: config.row_pages(),
+            keeps_copies: config.has_shared_rows(),
             data_rows: config.parity.saturating_sub(1),
             in_place: config.in_place,
             schedule: config.collect.schedule,

@@ -51,7 +51,13 @@ impl FlashSink for Flash {
     fn program(&mut self, ppn: Ppn, source: Option<Ppn>) {
         let source = source.expect("only collection writes here, and only copies");
         let (place, die) = (self.layout.place(ppn), self.layout.place(source).die);
-        self.program_at(place, |programmed| programmed.add_copy(die));
+        let keeps_copies = self.keeps_copies;
+        self.program_at(place, |programmed| {
+            // A copy in the protected buffer is safe, so its victim need not wait for the program.
+            if !keeps_copies {
+                programmed.add_copy(die);
+            }
+        });
         self.note_old_place(ppn, Some(source));
         if let Some(contents) = &mut self.contents {
             contents.copy(source, ppn);
