@@ -28,6 +28,7 @@ const STUDIES: &[&str] = &[
     "ace-emulated",
     "raw",
     "myflashsql",
+    "real-drives",
 ];
 /// Commands whose pages are checked too, each with a name for its folder.
 const PAGES: &[(&str, &str)] = &[

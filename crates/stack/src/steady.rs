@@ -29,10 +29,15 @@ const ZONE: u64 = 8 << 30;
 
 /// The share of the written space that passes as warm-up, and that is measured.
 const WARM_UP: f64 = 0.05;
-const MEASURED: f64 = 0.25;
+const MEASURED: f64 = 1.0;
+
+/// The least warm-up and the least measured part, in contents of the write buffer. The buffer must be full at
+/// both ends of the measured part, because it takes writes faster than the flash.
+const BUFFERS_WARM_UP: u64 = 4;
+const BUFFERS_MEASURED: u64 = 32;
 
 /// The pages that a simulated drive is measured for, at most. A real drive is measured for a pass.
-const MEASURED_AT_MOST: u64 = 1 << 20;
+const MEASURED_AT_MOST: u64 = 1 << 19;
 
 /// The most passes over a real drive, and the change of throughput at which it counts as steady.
 const PASSES_AT_MOST: u32 = 8;
@@ -64,6 +69,10 @@ pub(crate) fn measure(
         requests: make()?,
         fill: if is_prepared { 0 } else { used * u64::from(request_pages) },
         written: written * u64::from(request_pages),
+        buffer: stack
+            .device
+            .simulated()
+            .map_or(0, |config| config.write_buffer / u64::from(config.page_bytes)),
         is_real: stack.device.is_real(),
         label: stack.device.label.clone(),
     };
@@ -215,6 +224,8 @@ struct Overwrite {
     fill: u64,
     /// The number of pages that the pattern overwrites.
     written: u64,
+    /// The pages of the drive's write buffer, if it is known.
+    buffer: u64,
     is_real: bool,
     label: String,
 }
@@ -247,9 +258,14 @@ impl DeviceUser for Overwrite {
         })?;
         let measured = match self.is_real {
             true => self.written,
-            false => ((self.written as f64 * MEASURED) as u64).min(MEASURED_AT_MOST),
+            false => ((self.written as f64 * MEASURED) as u64)
+                .min(MEASURED_AT_MOST)
+                .max(BUFFERS_MEASURED * self.buffer),
         };
-        let warm_up = if self.is_real { 0 } else { (self.written as f64 * WARM_UP) as u64 };
+        let warm_up = match self.is_real {
+            true => 0,
+            false => ((self.written as f64 * WARM_UP) as u64).max(BUFFERS_WARM_UP * self.buffer),
+        };
         self.pass(&mut device, &mut queue, warm_up)?;
         let mut steady = self.pass(&mut device, &mut queue, measured)?;
         // A drive that could not be prepared without time is overwritten until its throughput is steady.

@@ -19,5 +19,6 @@ mod report;
 mod resume;
 mod store;
 mod streams;
+mod suites;
 mod terminal;
 mod words;

@@ -197,8 +197,8 @@ twin!(
     "Micron 7450 MAX 800 GB, NVMe TLC",
     SsdConfig {
         op: spare(4_600),
-        program: Nanos::from_micros(1_000),
-        resume: Nanos::from_micros(600),
+        program: Nanos::from_micros(1_040),
+        resume: Nanos::from_micros(660),
         suspend_points: 8,
         nominal: 800_000_000_000,
         ..micron_7450()

@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 use words::Words;
 
 /// The built-in studies, as pairs of the name and the TOML text.
-const BUILT_IN: [(&str, &str); 10] = [
+const BUILT_IN: [(&str, &str); 11] = [
     ("quickstart", include_str!("../../studies/quickstart.toml")),
     ("write-concurrency", include_str!("../../studies/write-concurrency.toml")),
     ("waf-closed-form", include_str!("../../studies/waf-closed-form.toml")),
@@ -52,6 +52,7 @@ const BUILT_IN: [(&str, &str); 10] = [
     ("raw", include_str!("../../studies/raw.toml")),
     ("myflashsql", include_str!("../../studies/myflashsql.toml")),
     ("midas", include_str!("../../studies/midas.toml")),
+    ("real-drives", include_str!("../../studies/real-drives.toml")),
 ];
 
 /// A study that was read, and checked as far as possible without a run.
