@@ -63,12 +63,10 @@ impl Trace {
 
     fn records(&self) -> Vec<Record> {
         let [at, start, length] = [0, 2, 3].map(|column| self.numbers(column));
-        let record = |(number, operation): (usize, &u8)| Record {
-            at: Nanos(at[number]),
+        let record = |(number, operation): (usize, &u8)| {
             // The default is never used: other codes were refused when the trace was created.
-            op: operation_of(*operation).unwrap_or(Op::Read),
-            start: start[number],
-            length: length[number],
+            let op = operation_of(*operation).unwrap_or(Op::Read);
+            Record::new(Nanos(at[number]), op, start[number], length[number])
         };
         self.operations().iter().enumerate().map(record).collect()
     }
@@ -145,9 +143,9 @@ impl Trace {
                 }
                 None => (None, TraceOptions::default()),
             };
-            let mut reader = open_trace(&path, format, options)?;
+            let reader = open_trace(&path, format, options)?;
             let unit = reader.unit();
-            let records: Result<Vec<Record>, _> = reader.by_ref().collect();
+            let records: Result<Vec<Record>, _> = reader.in_one_space().collect();
             Trace::new(&records.map_err(|error| StackError::request(error.to_string()))?, unit)
         })
     }
@@ -180,7 +178,7 @@ impl Trace {
                     ),
                 )
             })?;
-            let record = Record { at: Nanos(at[number]), op, start: start[number], length: length[number] };
+            let record = Record::new(Nanos(at[number]), op, start[number], length[number]);
             records.push(record);
         }
         check(&records).map_err(of_stack)?;

@@ -89,8 +89,7 @@ fn a_block_trace_gives_the_oracles_counts() {
     let mut writer = TraceWriter::new(Vec::new(), Format::CLOUD_PHYSICS, Unit::Bytes, 4096).unwrap();
     for (at, request) in generator.take(60_000).enumerate() {
         let start = request.page * 4096 + 512 * (at as u64 % 8);
-        let record =
-            Record { at: request.at, op: request.op, start, length: u64::from(request.pages) * 4096 };
+        let record = Record::new(request.at, request.op, start, u64::from(request.pages) * 4096);
         writer.write(&record).unwrap();
     }
     let (bytes, _) = writer.finish().unwrap();

@@ -222,7 +222,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
         progress.left(left, ops);
         let Request { at, op, page, pages, .. } = request;
-        Ok(Record { at, op, start: page, length: u64::from(pages) })
+        Ok(Record::new(at, op, page, u64::from(pages)))
     });
     let (requests, left_out, lost) = write_packed(out, |packed| {
         write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records)

@@ -41,8 +41,8 @@ fn trace(format: Format, count: u32) -> Option<Vec<u8>> {
         let (op, at) =
             (if jump & 1 == 0 { Op::Read } else { Op::Write }, Nanos(u64::from(number) * 62_500_000));
         let record = match format.unit() {
-            Unit::Pages => Record { at, op, start: jump >> 12, length: 1 },
-            Unit::Bytes => Record { at, op, start: (jump >> 4) << 12, length: 4096 * (1 + (jump >> 28)) },
+            Unit::Pages => Record::new(at, op, jump >> 12, 1),
+            Unit::Bytes => Record::new(at, op, (jump >> 4) << 12, 4096 * (1 + (jump >> 28))),
         };
         writer.write(&record).expect("memory can be written to");
     }

@@ -8,6 +8,7 @@ use fulgurite_workload::trace::{
     TraceWriter, Unit, Writer, write_oracle_general,
 };
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 
 fn read(spec: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
@@ -16,7 +17,15 @@ fn read(spec: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
 }
 
 fn record(at: u64, op: Op, start: u64, length: u64) -> Record {
-    Record { at: Nanos(at), op, start, length }
+    Record::new(Nanos(at), op, start, length)
+}
+
+fn without_volumes(trace: &Trace) -> Vec<Record> {
+    trace.records().iter().map(|record| Record { volume: 0, ..*record }).collect()
+}
+
+fn volumes_of(trace: &Trace) -> Vec<u32> {
+    trace.records().iter().map(|record| record.volume).collect()
 }
 
 const R: Op = Op::Read;
@@ -25,54 +34,62 @@ const T: Op = Op::Trim;
 
 #[test]
 fn samples_are_read_by_definition() {
-    let volume = |index: u64, start: u64| index << 44 | start;
-    let samples: &[(&str, &str, &[Record])] = &[
+    let samples: &[(&str, &str, &[Record], &[u32])] = &[
         (
             "msr",
             "128166372003061629,hm,0,Read,383496192,32768,413\n128166372013061629,hm,1,Write,512,4096,1\n",
-            &[record(0, R, 383_496_192, 32_768), record(1_000_000_000, W, volume(1, 512), 4_096)],
+            &[record(0, R, 383_496_192, 32_768), record(1_000_000_000, W, 512, 4_096)],
+            &[1, 2],
         ),
         (
             "spc",
             "0,21741712,24576,R,0.000774\n1,8,512,w,1.5,extra\n",
-            &[record(0, R, 21_741_712 * 512, 24_576), record(1_499_226_000, W, volume(1, 4_096), 512)],
+            &[record(0, R, 21_741_712 * 512, 24_576), record(1_499_226_000, W, 4_096, 512)],
+            &[1, 2],
         ),
         (
             "disksim",
             "0.5 0 2400 16 1\n2 0 8 1 4\n",
             &[record(0, R, 2400 * 512, 8192), record(1_500_000, W, 4096, 512)],
+            &[1, 1],
         ),
         (
             "disksim:time_unit=ns",
             "0 0 8 1 1\n97900000 0 9 1 0\n",
             &[record(0, R, 4096, 512), record(97_900_000, W, 4608, 512)],
+            &[1, 1],
         ),
         (
             "alibaba",
             "0,R,126703644672,4096,1577808000000626\n0,W,0,512,1577808000000726\n",
             &[record(0, R, 126_703_644_672, 4096), record(100_000, W, 0, 512)],
+            &[1, 1],
         ),
         (
             "tencent",
             "1538323200,12910952,128,0,1063\n1538323200,0,1,1,1063\n1538323201,0,1,1,1063\n",
             &[record(0, R, 12_910_952 * 512, 65_536), record(0, W, 0, 512), record(1_000_000_000, W, 0, 512)],
+            &[1, 1, 1],
         ),
         (
             "tencent:spread=yes",
             "1538323200,0,1,0,1\n1538323200,1,1,1,1\n1538323201,2,1,1,1\n",
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(1_000_000_000, W, 1024, 512)],
+            &[1, 1, 1],
         ),
         (
             // All three times are the last second that fits in 64 bits of nanoseconds.
             "tencent:spread=yes",
             "18446744073,0,1,0,1\n18446744073,1,1,1,1\n18446744073,2,1,1,1\n",
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(2_000, W, 1024, 512)],
+            &[1, 1, 1],
         ),
         (
             "systor",
             "Timestamp,Response,IOType,LUN,Offset,Size\n\
              1455592201.12,0.000331,W,3,1234567168,4096\n1455592201.13,,R,3,0,512\n",
             &[record(0, W, 1_234_567_168, 4096), record(10_000_000, R, 0, 512)],
+            &[1, 1],
         ),
         (
             "blkparse",
@@ -81,44 +98,52 @@ fn samples_are_read_by_definition() {
              259,0 0 4 0.000003000 1234 Q WS 8 + 16 [x]\n259,0 0 5 0.000004000 1234 Q DS 0 + 8 [x]\n259,0 0 6 \
              0.000005000 1 Q FN [x]\n\nCPU0 (x):\n Reads Queued: 1, 4KiB\n",
             &[record(0, R, 1 << 20, 4096), record(2_000, W, 4096, 8192), record(3_000, T, 0, 4096)],
+            &[1, 1, 1],
         ),
         (
             "fio2",
             "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 61440 4096\n/dev/x wait 100\n/dev/x write \
              0 512\n/dev/x trim 512 512\n/dev/x sync\n/dev/x close\n",
             &[record(0, R, 61_440, 4096), record(100_000, W, 0, 512), record(100_000, T, 512, 512)],
+            &[1, 1, 1],
         ),
         (
             "fio3",
             "fio version 3 iolog\n0 /tmp/f add\n0 /tmp/f open\n138 /tmp/f read 61440 4096\n238 /tmp/f write 0 512\n",
             &[record(0, R, 61_440, 4096), record(100_000, W, 0, 512)],
+            &[1, 1],
         ),
         (
             "mqsim",
             "938513000 4 264719034 16 0\n938828000 4 8 8 1\n",
             &[record(0, W, 264_719_034 * 512, 8192), record(315_000, R, 4096, 4096)],
+            &[1, 1],
         ),
         (
             "mqsim:time_unit=ps",
             "1000 0 0 1 1\n5000 0 1 1 0\n",
             &[record(0, R, 0, 512), record(4, W, 512, 512)],
+            &[1, 1],
         ),
         (
             "midas",
             "0.146559796 1 0 4096\n0.2 0 3 8192\n0.2 2 0 0\n0.3 3 1 4096\n",
             &[record(0, W, 0, 4096), record(53_440_204, R, 12_288, 8192), record(153_440_204, T, 4096, 4096)],
+            &[0, 0, 0],
         ),
         (
             // A time of zero between two others is clamped, and later times are unchanged.
             "msr",
             "128166372003061629,hm,0,Read,0,512,1\n0,hm,0,Read,512,512,1\n128166372003061639,hm,0,Read,0,512,1\n",
             &[record(0, R, 0, 512), record(0, R, 512, 512), record(1_000, R, 0, 512)],
+            &[1, 1, 1],
         ),
-        ("msr:volume=hm.1", "1,hm,0,Read,0,512,1\n2,hm,1,Write,512,512,1\n", &[record(0, W, 512, 512)]),
+        ("msr:volume=hm.1", "1,hm,0,Read,0,512,1\n2,hm,1,Write,512,512,1\n", &[record(0, W, 512, 512)], &[1]),
     ];
-    for (spec, text, expected) in samples {
+    for (spec, text, expected, volumes) in samples {
         let trace = read(spec, text.as_bytes()).unwrap_or_else(|error| panic!("{spec}: {error}"));
-        assert_eq!(trace.records(), *expected, "{spec}");
+        assert_eq!(without_volumes(&trace), *expected, "{spec}");
+        assert_eq!(volumes_of(&trace), *volumes, "{spec}");
         // The content alone selects the format, unless the format is ambiguous.
         let told =
             TraceReader::new("x", Cursor::new(text.as_bytes().to_vec()), None, TraceOptions::default());
@@ -126,6 +151,66 @@ fn samples_are_read_by_definition() {
         match told {
             Ok(reader) => assert_eq!(reader.format().name(), name),
             Err(error) => assert!(["disksim", "mqsim", "tencent"].contains(&name), "{spec}: {error}"),
+        }
+    }
+}
+
+/// The rule: two requests are to the same page exactly if they are to the same volume and the same place in it,
+/// whatever the addresses are and whichever volume comes first.
+#[test]
+fn pages_of_different_volumes_are_different_pages() {
+    // Sector 34359738368 is at 16 TiB, where a second volume would begin if volumes had fixed places.
+    for (format, text) in [
+        ("spc", "0,34359738368,512,R,0\n1,0,512,R,1\n0,0,512,R,2\n1,34359738368,512,R,3\n"),
+        ("disksim", "0 0 34359738368 1 1\n1 1 0 1 1\n2 0 0 1 1\n3 1 34359738368 1 1\n"),
+        ("mqsim", "0 0 34359738368 1 1\n1 1 0 1 1\n2 0 0 1 1\n3 1 34359738368 1 1\n"),
+        ("tencent", "0,34359738368,1,0,7\n1,0,1,0,8\n2,0,1,0,7\n3,34359738368,1,0,8\n"),
+        (
+            "msr",
+            "0,a,0,Read,17592186044416,512,0\n1,a,1,Read,0,512,0\n2,a,0,Read,0,512,0\n3,a,1,Read,17592186044416,512,0\n",
+        ),
+        ("alibaba", "0,R,17592186044416,512,0\n1,R,0,512,1\n0,R,0,512,2\n1,R,17592186044416,512,3\n"),
+        ("systor", "0,,R,0,17592186044416,512\n1,,R,1,0,512\n2,,R,0,0,512\n3,,R,1,17592186044416,512\n"),
+        (
+            "blkparse",
+            "9,0 0 0 0.0 1 Q R 34359738368 + 1\n9,1 0 0 1.0 1 Q R 0 + 1\n9,0 0 0 2.0 1 Q R 0 + 1\n\
+             9,1 0 0 3.0 1 Q R 34359738368 + 1\n",
+        ),
+        (
+            "fio2",
+            "fio version 2 iolog\na read 17592186044416 512\nb read 0 512\na read 0 512\nb read 17592186044416 512\n",
+        ),
+        (
+            "fio3",
+            "fio version 3 iolog\n0 a read 17592186044416 512\n1 b read 0 512\n2 a read 0 512\n\
+             3 b read 17592186044416 512\n",
+        ),
+    ] {
+        // Each place is requested twice.
+        let header = text
+            .lines()
+            .next()
+            .filter(|line| line.starts_with("fio"))
+            .map_or("", |_| text.split_inclusive('\n').next().unwrap());
+        let twice = format!("{text}{}", &text[header.len()..]);
+        let open = |text: &str| {
+            let (format, options) = Format::from_spec(Spec::parse(format).unwrap()).unwrap();
+            TraceReader::new("file", Cursor::new(text.to_owned()), Some(format), options).unwrap()
+        };
+        let trace = Trace::read(open(&twice)).unwrap();
+        assert_eq!(volumes_of(&trace), [1, 2, 1, 2, 1, 2, 1, 2], "{format}");
+        let pages = |requests: &[fulgurite_workload::Request]| -> Vec<u64> {
+            requests.iter().map(|request| request.page).collect()
+        };
+        let summary = trace.summary(4096).unwrap();
+        assert_eq!((summary.footprint_pages, summary.reuse_share), (4, 0.5), "{format}");
+        let dense = trace.page_requests(4096).unwrap();
+        assert_eq!(pages(dense.requests()), [1, 2, 0, 3, 1, 2, 0, 3], "{format}");
+        let streamed: Vec<_> = open(&twice).page_requests(4096).unwrap().map(Result::unwrap).collect();
+        let flat: Vec<u64> = open(&twice).in_one_space().map(|record| record.unwrap().start / 4096).collect();
+        for numbers in [pages(&streamed), pages(trace.pages_in_place(4096).unwrap().requests()), flat] {
+            assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), 4, "{format}");
+            assert_eq!(numbers[..4], numbers[4..], "{format}");
         }
     }
 }
@@ -328,7 +413,7 @@ proptest! {
             records.iter_mut().for_each(|record| record.at = record.at - origin);
             let trace = read(format.name(), &bytes)
                 .map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
-            prop_assert_eq!(trace.records(), &records[..], "{}", format.name());
+            prop_assert_eq!(without_volumes(&trace), &records[..], "{}", format.name());
         }
     }
 
@@ -354,7 +439,7 @@ proptest! {
             let (bytes, _) = writer.finish().unwrap();
             let trace = read(format.name(), &bytes)
                 .map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
-            prop_assert_eq!(trace.records() == &records[..], lost == "nothing", "{}: {}", format.name(), lost);
+            prop_assert_eq!(without_volumes(&trace) == records, lost == "nothing", "{}: {}", format.name(), lost);
         }
     }
 
@@ -431,7 +516,7 @@ fn a_page_without_a_byte_address_is_skipped() {
         let (bytes, left_out) = writer.finish().unwrap();
         assert_eq!(left_out, 3, "{}", format.name());
         let expected = [record(0, R, 4096, 4096), record(0, R, last * 4096, 4096)];
-        assert_eq!(read(format.name(), &bytes).unwrap().records(), expected, "{}", format.name());
+        assert_eq!(without_volumes(&read(format.name(), &bytes).unwrap()), expected, "{}", format.name());
     }
 }
 

@@ -72,7 +72,7 @@ fn times_start_at_zero_and_never_decrease() {
         1,3,42,512,4\n1,13,28,0,9\n1,13,0,,\n1,14,8,512,7\n";
     let trace = read(text, Some(Format::CLOUD_PHYSICS)).unwrap();
     let record =
-        |seconds: u64, op, start, length| Record { at: Nanos(seconds * 1_000_000_000), op, start, length };
+        |seconds: u64, op, start, length| Record::new(Nanos(seconds * 1_000_000_000), op, start, length);
     assert_eq!(
         trace.records(),
         [

@@ -154,7 +154,7 @@ impl TraceFile {
 
     /// Returns the number of volumes in the trace.
     pub(super) fn volumes(&self) -> Result<usize, StackError> {
-        Ok(self.records()?.0.volumes())
+        Ok(self.records()?.0.volumes().len())
     }
 
     /// Returns the requests of the trace to pages of `page_bytes`.

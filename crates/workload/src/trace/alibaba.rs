@@ -36,7 +36,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     };
     let at = Nanos(number("time", at, u64::MAX / 1_000)? * 1_000);
     let (start, length) = (number("offset", offset, u64::MAX)?, number("length", length, u64::MAX)?);
-    state.request(device, Record { at, op, start, length })
+    state.request(device, Record::new(at, op, start, length))
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {

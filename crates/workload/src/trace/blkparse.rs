@@ -63,7 +63,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         return Ok(Line::Skip("an event without data"));
     };
     let (start, length) = (sectors("sector", sector)?, sectors("sectors", count)?);
-    state.request(device, Record { at, op, start, length })
+    state.request(device, Record::new(at, op, start, length))
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {

@@ -23,7 +23,7 @@ impl PageChanges {
         while fits {
             let more = stream.for_some(1 << 12, |request| fits &= changes.push(&request, pages))?;
             // The check after each batch avoids reading the rest of a long trace in vain.
-            fits &= stream.volumes() <= 1;
+            fits &= stream.volumes().len() <= 1;
             if !more {
                 break;
             }

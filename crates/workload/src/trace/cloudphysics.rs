@@ -49,12 +49,9 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         Some(op) => op,
         None => return Ok(Line::Skip("a command other than read, write and unmap")),
     };
-    Ok(Line::Request(Record {
-        at: Nanos(number("time", time, u64::MAX / TICK_NS)? * TICK_NS),
-        op,
-        start: number("lbn", lbn, u64::MAX / SECTOR_BYTES)? * SECTOR_BYTES,
-        length: number("size", size, u64::MAX)?,
-    }))
+    let at = Nanos(number("time", time, u64::MAX / TICK_NS)? * TICK_NS);
+    let start = number("lbn", lbn, u64::MAX / SECTOR_BYTES)? * SECTOR_BYTES;
+    Ok(Line::Request(Record::new(at, op, start, number("size", size, u64::MAX)?)))
 }
 
 /// Returns the operation of a SCSI operation code; `None` if the command neither transfers nor unmaps data.
@@ -134,10 +131,9 @@ mod tests {
             for code in codes {
                 let line = parse(format!("1,3,{code}, 4096,8").as_bytes(), 2).unwrap();
                 match expected {
-                    Some(op) => assert_eq!(
-                        line,
-                        Line::Request(Record { at: Nanos(3_000_000_000), op, start: 4096, length: 4096 })
-                    ),
+                    Some(op) => {
+                        assert_eq!(line, Line::Request(Record::new(Nanos(3_000_000_000), op, 4096, 4096)))
+                    }
                     None => assert!(matches!(line, Line::Skip(_)), "{code}"),
                 }
             }

@@ -43,7 +43,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     }
     let at = scaled_time(at, state.options.time_unit.unwrap_or(TimeUnit::Milliseconds))?;
     let (start, length) = (sectors("block", block)?, sectors("blocks", blocks)?);
-    state.request(device, Record { at, op, start, length })
+    state.request(device, Record::new(at, op, start, length))
 }
 
 /// Returns the unit that the first time above zero implies; see the module. Returns `None` for a time of

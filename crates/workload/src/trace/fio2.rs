@@ -71,7 +71,7 @@ pub(super) fn request<'a>(
     };
     let start = number("offset", parts.next().unwrap_or_default(), u64::MAX)?;
     let length = number("length", parts.next().unwrap_or_default(), u64::MAX)?;
-    state.request(file, Record { at, op, start, length })
+    state.request(file, Record::new(at, op, start, length))
 }
 
 pub(super) fn word(op: Op) -> &'static str {

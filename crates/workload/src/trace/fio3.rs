@@ -45,7 +45,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
-    let Record { at, op, start, length } = record;
+    let Record { at, op, start, length, .. } = record;
     let _ = writeln!(out, "{} trace {} {start} {length}", at.0 / 1_000, word(*op));
     Some(())
 }

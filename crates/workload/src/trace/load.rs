@@ -3,14 +3,16 @@
 
 use super::error::TraceError;
 use super::format::Format;
-use super::page_set::PageSet;
-use super::paging::Paging;
+use super::page_set::PageSets;
+use super::paging::{Paging, requests};
 use super::reader::{Skipped, TraceReader, open};
 use super::record::{Record, Unit};
+use super::space::AddressSpace;
 use super::state::TraceOptions;
 use crate::{Op, Request};
 use fulgurite_base::SpecError;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A whole trace in memory. It has at least one record, in the unit of its format.
 #[derive(Clone, Debug)]
@@ -20,7 +22,7 @@ pub struct Trace {
     unit: Unit,
     skipped: Vec<Skipped>,
     clamped: u64,
-    volumes: usize,
+    volumes: Vec<Arc<[u8]>>,
 }
 
 impl Trace {
@@ -43,7 +45,7 @@ impl Trace {
             unit: reader.unit(),
             skipped: reader.skipped().to_vec(),
             clamped: reader.clamped(),
-            volumes: reader.volumes(),
+            volumes: reader.volumes().to_vec(),
         })
     }
 
@@ -72,9 +74,9 @@ impl Trace {
         self.clamped
     }
 
-    /// The number of volumes; zero in formats without volumes.
-    pub fn volumes(&self) -> usize {
-        self.volumes
+    /// The names of the volumes, in the order of first appearance; none in formats without volumes.
+    pub fn volumes(&self) -> &[Arc<[u8]>] {
+        &self.volumes
     }
 
     /// Returns the trace as requests for pages of `page_bytes` bytes (without effect if the unit is pages). A
@@ -84,29 +86,40 @@ impl Trace {
     /// Fails if `page_bytes` is zero.
     pub fn page_requests(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
         let paging = Paging::new(self.unit, page_bytes)?;
-        let mut touched = PageSet::default();
+        let mut touched = PageSets::default();
         for record in &self.records {
-            touched.insert(paging.pages(record));
+            touched.insert(record.volume, paging.pages(record));
         }
         // Pages get ascending numbers, so all of them must be known before the first one gets its number.
         let numbering = touched.numbering();
-        let requests = self.records.iter().map(|record| {
-            let request = paging.request(record);
-            Request { page: numbering.of(request.page), ..request }
-        });
-        Ok(PageTrace { requests: requests.collect(), distinct_pages: touched.pages(), span: touched.pages() })
+        let mut all = Vec::with_capacity(self.records.len());
+        for record in &self.records {
+            let pages = paging.pages(record);
+            let first = numbering.of(record.volume, pages.start);
+            requests(record, first..first + (pages.end - pages.start), |request| all.push(request));
+        }
+        Ok(PageTrace { requests: all, distinct_pages: touched.pages(), span: touched.pages() })
     }
 
-    /// Returns the trace as requests for pages of `page_bytes` bytes, with the original page numbers.
+    /// Returns the trace as requests for pages of `page_bytes` bytes, with the original page numbers if there
+    /// is at most one volume. Several volumes are placed side by side.
     ///
-    /// Fails if `page_bytes` is zero.
+    /// Fails if `page_bytes` is zero or if the volumes have no room in one space of addresses.
     pub fn pages_in_place(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
         let paging = Paging::new(self.unit, page_bytes)?;
-        let requests: Vec<Request> = self.records.iter().map(|record| paging.request(record)).collect();
-        let span = requests.iter().map(|request| request.page + u64::from(request.pages)).max().unwrap_or(0);
+        let mut space = AddressSpace::new(paging.region_pages());
+        let mut all = Vec::with_capacity(self.records.len());
+        for record in &self.records {
+            space
+                .place(record.volume, paging.pages(record), |pages| {
+                    requests(record, pages, |request| all.push(request));
+                })
+                .map_err(SpecError::new)?;
+        }
+        let span = all.iter().map(|request| request.page + u64::from(request.pages)).max().unwrap_or(0);
         // The span also has pages that do not occur, so it is only an upper bound of the number of distinct
         // pages.
-        Ok(PageTrace { requests, distinct_pages: span, span })
+        Ok(PageTrace { requests: all, distinct_pages: span, span })
     }
 }
 
@@ -161,14 +174,14 @@ mod tests {
     use fulgurite_base::Nanos;
 
     fn trace(format: Format, records: &[(Op, u64, u64)]) -> Trace {
-        let record = |(at, &(op, start, length))| Record { at: Nanos(at), op, start, length };
+        let record = |(at, &(op, start, length))| Record::new(Nanos(at), op, start, length);
         Trace {
             records: (0..).zip(records).map(record).collect(),
             format,
             unit: format.unit(),
             skipped: Vec::new(),
             clamped: 0,
-            volumes: 0,
+            volumes: Vec::new(),
         }
     }
 

@@ -41,7 +41,7 @@ fn plain(line: &mut Plain) -> Option<Record> {
     line.byte(b' ')?;
     let start = line.number()?.checked_mul(BLOCK_BYTES)?;
     line.byte(b' ')?;
-    Some(Record { at, op, start, length: line.number()? })
+    Some(Record::new(at, op, start, line.number()?))
 }
 
 fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
@@ -58,7 +58,7 @@ fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     };
     let at = time(at, 1_000_000_000)?;
     let start = number("LBA", lba, u64::MAX / BLOCK_BYTES)? * BLOCK_BYTES;
-    Ok(Line::Request(Record { at, op, start, length: number("size", size, u64::MAX)? }))
+    Ok(Line::Request(Record::new(at, op, start, number("size", size, u64::MAX)?)))
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {

@@ -15,6 +15,7 @@ mod record;
 mod field;
 mod input;
 mod paging;
+mod space;
 mod state;
 mod row;
 mod alibaba;

@@ -38,7 +38,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     };
     let at = scaled_time(at, state.options.time_unit.unwrap_or(TimeUnit::Nanoseconds))?;
     let (start, length) = (sectors("sector", sector)?, sectors("sectors", count)?);
-    state.request(device, Record { at, op, start, length })
+    state.request(device, Record::new(at, op, start, length))
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {

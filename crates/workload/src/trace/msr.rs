@@ -57,7 +57,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let length = number("size", size, u64::MAX)?;
     // Disks of different hosts have the same numbers, so the name of a volume includes the host.
     let volume = [host, b".", disk].concat();
-    state.request(&volume, Record { at, op, start, length })
+    state.request(&volume, Record::new(at, op, start, length))
 }
 
 /// The time of the first line, so that earlier times are not negative.

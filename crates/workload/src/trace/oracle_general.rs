@@ -42,7 +42,7 @@ fn parse(bytes: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let object = u64::from(word(4)) | u64::from(word(8)) << 32;
     let op = if state.draw_write() { Op::Write } else { Op::Read };
     let start = object.checked_mul(SECTOR_BYTES).ok_or_else(|| format!("object {object} is out of range"))?;
-    Ok(Line::Request(Record { at: Nanos(seconds * 1_000_000_000), op, start, length }))
+    Ok(Line::Request(Record::new(Nanos(seconds * 1_000_000_000), op, start, length)))
 }
 
 /// Writes all `records`, whose unit is bytes, to `out`. Operations, times below a second and starts inside a

@@ -41,7 +41,7 @@ fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
         ));
     };
     let start = number("page", page, u64::MAX)?;
-    Ok(Line::Request(Record { at: Nanos::ZERO, op, start, length: 1 }))
+    Ok(Line::Request(Record::new(Nanos::ZERO, op, start, 1)))
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn lines_of_every_kind() {
-        let request = |op, start| Ok(Line::Request(Record { at: Nanos::ZERO, op, start, length: 1 }));
+        let request = |op, start| Ok(Line::Request(Record::new(Nanos::ZERO, op, start, 1)));
         assert_eq!(parse(b"R 17", 1), request(Op::Read, 17));
         assert_eq!(parse(b"w \t 0", 1), request(Op::Write, 0));
         assert_eq!(parse(b"", 1), Ok(Line::Nothing));

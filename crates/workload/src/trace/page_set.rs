@@ -54,6 +54,48 @@ impl PageSet {
     }
 }
 
+/// A set of pages of several volumes.
+#[derive(Debug, Default)]
+pub(super) struct PageSets(Vec<PageSet>);
+
+impl PageSets {
+    /// Adds a run of at least one page of a volume. Returns whether any of its pages was in the set before.
+    pub(crate) fn insert(&mut self, volume: u32, pages: Range<u64>) -> bool {
+        let at = volume as usize;
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, PageSet::default);
+        }
+        self.0[at].insert(pages)
+    }
+
+    /// The number of pages in the set.
+    pub(crate) fn pages(&self) -> u64 {
+        self.0.iter().fold(0, |pages, set| pages.saturating_add(set.pages()))
+    }
+
+    /// Returns a numbering of the pages from zero on: volume by volume, each in ascending order.
+    pub(crate) fn numbering(&self) -> Numberings {
+        let volumes = self.0.iter().scan(0, |before: &mut u64, set| {
+            let first = *before;
+            *before = before.saturating_add(set.pages());
+            Some((first, set.numbering()))
+        });
+        Numberings(volumes.collect())
+    }
+}
+
+/// A dense numbering of the pages of several volumes. Each pair has the number of a volume's first page, and
+/// the numbering of its pages among each other.
+pub(super) struct Numberings(Vec<(u64, Numbering)>);
+
+impl Numberings {
+    /// Returns the number of a page, which must be in the set. Pages of one run have consecutive numbers.
+    pub(crate) fn of(&self, volume: u32, page: u64) -> u64 {
+        let (first, numbering) = &self.0[volume as usize];
+        first + numbering.of(page)
+    }
+}
+
 /// A dense numbering of the pages of a set. Each pair has the first page of a run and the number of this
 /// page.
 pub(super) struct Numbering(Vec<(u64, u64)>);

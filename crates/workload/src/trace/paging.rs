@@ -1,6 +1,7 @@
 //! Converts the positions and lengths of a trace's records to pages.
 
 use super::record::{Record, Unit};
+use super::space::REGION_BYTES;
 use crate::Request;
 use fulgurite_base::SpecError;
 use std::num::NonZeroU64;
@@ -41,12 +42,23 @@ impl Paging {
         page(record.start)..page(record.start + record.length - 1) + 1
     }
 
-    /// Returns the request for all pages that a record covers.
-    #[inline]
-    pub(crate) fn request(self, record: &Record) -> Request {
-        let pages = self.pages(record);
-        // The reader admits at most 2^30 bytes or 2^20 pages, so the number of pages fits in 32 bits.
-        let count = (pages.end - pages.start) as u32;
-        Request { at: record.at, op: record.op, page: pages.start, pages: count, stream: 0, copy_of: None }
+    /// Returns the size of the regions of an [`AddressSpace`](super::space::AddressSpace) in pages.
+    pub(crate) fn region_pages(self) -> u64 {
+        match self {
+            Paging::Shift(bits) => (REGION_BYTES >> bits).max(1),
+            Paging::Divide(units) => REGION_BYTES.div_ceil(units.get()),
+        }
+    }
+}
+
+/// Calls `each` with the requests for `pages`, at the time and with the operation of `record`. There are
+/// several requests if the number of pages does not fit in 32 bits.
+#[inline]
+pub(super) fn requests(record: &Record, pages: Range<u64>, mut each: impl FnMut(Request)) {
+    let mut page = pages.start;
+    while page < pages.end {
+        let count = u32::try_from(pages.end - page).unwrap_or(u32::MAX);
+        each(Request { at: record.at, op: record.op, page, pages: count, stream: 0, copy_of: None });
+        page += u64::from(count);
     }
 }

@@ -5,15 +5,19 @@ use super::error::TraceError;
 use super::field::{SECTOR_BYTES, unless_binary};
 use super::format::Format;
 use super::input::Lines;
-use super::paging::Paging;
+use super::paging::{Paging, requests};
 use super::record::{Line, Record, Unit};
 use super::row::{PlainLines, Shape};
+use super::space::{AddressSpace, REGION_BYTES};
 use super::state::{ReaderState, TraceOptions};
 use crate::Request;
 use fulgurite_base::{Nanos, SpecError};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The greatest lengths of accepted requests, which are 1 GiB and 2^20 pages. Longer ones are treated as
 /// errors.
@@ -196,13 +200,18 @@ impl TraceReader {
         if self.state.options.objects { Unit::Pages } else { self.format.unit() }
     }
 
-    /// Returns the requests as a stream of requests for pages of `page_bytes` bytes, with their original page
-    /// numbers.
+    /// Returns the requests as a stream of requests for pages of `page_bytes` bytes. A trace of at most one
+    /// volume keeps its page numbers. Several volumes are placed side by side.
     ///
     /// Fails if `page_bytes` is zero.
     pub fn page_requests(self, page_bytes: u64) -> Result<PageStream, SpecError> {
         let paging = Paging::new(self.unit(), page_bytes)?;
-        Ok(PageStream { reader: self, paging })
+        Ok(PageStream {
+            reader: self,
+            paging,
+            space: AddressSpace::new(paging.region_pages()),
+            ahead: VecDeque::new(),
+        })
     }
 
     /// The lines that were skipped so far, grouped by reason, in the order of first appearance. Comments,
@@ -216,10 +225,40 @@ impl TraceReader {
         self.admission.clamped
     }
 
-    /// The number of volumes (disks, devices, files) that have occurred so far; zero in formats without
-    /// volumes.
-    pub fn volumes(&self) -> usize {
+    /// The names of the volumes (disks, devices, files) that have occurred so far, in the order of first
+    /// appearance; none in formats without volumes. [`Record::volume`] numbers them from one on.
+    pub fn volumes(&self) -> &[Arc<[u8]>] {
         self.state.volumes()
+    }
+
+    /// Returns the records with all volumes placed side by side in one space of addresses. A record is
+    /// divided if it does not fit into a single region of that space.
+    pub fn in_one_space(self) -> impl Iterator<Item = Result<Record, TraceError>> {
+        let mut reader = self;
+        let mut space = AddressSpace::new(REGION_BYTES);
+        let mut placed = VecDeque::new();
+        std::iter::from_fn(move || {
+            if placed.is_empty() {
+                let record = match reader.next()? {
+                    Ok(record) => record,
+                    Err(error) => return Some(Err(error)),
+                };
+                let each = |units: Range<u64>| {
+                    placed.push_back(Record {
+                        volume: 0,
+                        start: units.start,
+                        length: units.end - units.start,
+                        ..record
+                    });
+                };
+                if let Err(reason) =
+                    space.place(record.volume, record.start..record.start + record.length, each)
+                {
+                    return Some(Err(reader.error_here(reason)));
+                }
+            }
+            placed.pop_front().map(Ok)
+        })
     }
 
     fn advance(&mut self) -> Result<Option<Record>, TraceError> {
@@ -323,7 +362,17 @@ impl TraceReader {
             self.skipped.iter().map(|skipped| format!("{} × {}", skipped.count, skipped.reason)).collect();
         let left_out =
             if skipped.is_empty() { String::new() } else { format!("; left out: {}", skipped.join(", ")) };
-        self.lines.error(format!("no {} request in this file{left_out}", self.format.name()))
+        let others: Vec<String> = self
+            .state
+            .other_volumes()
+            .iter()
+            .map(|volume| String::from_utf8_lossy(volume).into_owned())
+            .collect();
+        let has = match others.is_empty() {
+            true => String::new(),
+            false => format!("; volume= accepts {}", others.join(" ")),
+        };
+        self.lines.error(format!("no {} request in this file{left_out}{has}", self.format.name()))
     }
 }
 
@@ -362,11 +411,14 @@ impl Iterator for TraceReader {
 pub struct PageStream {
     reader: TraceReader,
     paging: Paging,
+    space: AddressSpace,
+    /// Requests that `next` has not returned yet.
+    ahead: VecDeque<Request>,
 }
 
 impl PageStream {
-    /// The number of volumes that have occurred so far; zero in formats without volumes.
-    pub fn volumes(&self) -> usize {
+    /// The names of the volumes that have occurred so far; see [`TraceReader::volumes`].
+    pub fn volumes(&self) -> &[Arc<[u8]>] {
         self.reader.volumes()
     }
 
@@ -383,17 +435,39 @@ impl PageStream {
     /// Calls `each` with the requests of at most `most` of the next lines or binary records. Returns false at
     /// the end of the trace.
     pub fn for_some(&mut self, most: usize, mut each: impl FnMut(Request)) -> Result<bool, TraceError> {
-        let paging = self.paging;
-        self.reader.advance_by(most, |record| each(paging.request(&record)))
+        let PageStream { reader, paging, space, ahead } = self;
+        ahead.drain(..).for_each(&mut each);
+        let mut failed = None;
+        let more = reader.advance_by(most, |record| {
+            let placed = space.place(record.volume, paging.pages(&record), |pages| {
+                requests(&record, pages, &mut each);
+            });
+            if let Err(reason) = placed {
+                failed.get_or_insert(reason);
+            }
+        })?;
+        failed.map_or(Ok(more), |reason| Err(reader.error_here(reason)))
     }
 }
 
 impl Iterator for PageStream {
     type Item = Result<Request, TraceError>;
 
-    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.reader.next()?.map(|record| self.paging.request(&record)))
+        if self.ahead.is_empty() {
+            let record = match self.reader.next()? {
+                Ok(record) => record,
+                Err(error) => return Some(Err(error)),
+            };
+            let PageStream { reader, paging, space, ahead } = self;
+            let placed = space.place(record.volume, paging.pages(&record), |pages| {
+                requests(&record, pages, |request| ahead.push_back(request));
+            });
+            if let Err(reason) = placed {
+                return Some(Err(reader.error_here(reason)));
+            }
+        }
+        self.ahead.pop_front().map(Ok)
     }
 }
 

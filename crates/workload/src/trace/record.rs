@@ -10,10 +10,21 @@ pub struct Record {
     pub at: Nanos,
     /// The operation of the request.
     pub op: Op,
-    /// The position of the first byte or page.
+    /// The number of the volume (disk, device, file) that the request is to: from one on, in the order of
+    /// first appearance. Zero in formats without volumes. Equal positions of two volumes are two places.
+    pub volume: u32,
+    /// The position of the first byte or page in its volume.
     pub start: u64,
     /// The number of bytes or pages that the request covers.
     pub length: u64,
+}
+
+impl Record {
+    /// Creates a request without a volume.
+    #[inline]
+    pub const fn new(at: Nanos, op: Op, start: u64, length: u64) -> Record {
+        Record { at, op, volume: 0, start, length }
+    }
 }
 
 /// The unit of the positions and lengths in a format.

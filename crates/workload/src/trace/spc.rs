@@ -43,7 +43,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     number("ASU", asu, u64::MAX)?;
     let at = time(at, 1_000_000_000)?;
     let (start, length) = (sectors("LBA", lba)?, number("size", size, u64::MAX)?);
-    state.request(asu, Record { at, op, start, length })
+    state.request(asu, Record::new(at, op, start, length))
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {

@@ -5,6 +5,7 @@ use super::record::{Line, Record};
 use fulgurite_base::option::{SHARE, YES_NO, name_of, parse_choice};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, opt};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// The options of trace readers. A format accepts some of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,12 +98,12 @@ impl TimeUnit {
     }
 }
 
-/// The distance between the address regions of two volumes, in bytes, which is 16 TiB.
-const VOLUME_BYTES: u64 = 1 << 44;
 /// The greatest length of a volume's name, in bytes. It bounds the memory for names.
 const VOLUME_NAME_BYTES_AT_MOST: usize = 255;
-/// The most volumes of a trace. It bounds the memory for names, and the addresses, which must fit in 62 bits.
+/// The most volumes of a trace. It bounds the memory for names.
 const VOLUMES_AT_MOST: usize = 1 << 18;
+/// The most volumes that an error message names.
+const OTHERS_AT_MOST: usize = 12;
 
 /// The state of a trace reader between lines, which the parsers of the formats share.
 pub struct ReaderState {
@@ -118,7 +119,12 @@ pub struct ReaderState {
     /// A choice that the first lines decide for all later lines, such as the action whose events are read;
     /// `None` before it is made.
     pub choice: Option<u8>,
-    volumes: FxHashMap<Box<[u8]>, u64>,
+    /// The number of each volume by its name, from one on.
+    volumes: FxHashMap<Arc<[u8]>, u32>,
+    /// The names of the volumes, in the order of first appearance.
+    names: Vec<Arc<[u8]>>,
+    /// The names of some volumes that the options do not select, for error messages.
+    others: Vec<Box<[u8]>>,
     prng: Prng,
 }
 
@@ -132,6 +138,8 @@ impl ReaderState {
             origin: None,
             choice: None,
             volumes: FxHashMap::default(),
+            names: Vec::new(),
+            others: Vec::new(),
             // The seed is fixed, so that the same operations are drawn each time the trace is read.
             prng: Prng::new(42, "operations of a trace without any"),
         }
@@ -148,54 +156,54 @@ impl ReaderState {
         understand(self)
     }
 
-    /// The number of volumes that have occurred so far.
-    pub fn volumes(&self) -> usize {
-        self.volumes.len()
+    /// The names of the volumes that have occurred so far, in the order of first appearance.
+    pub fn volumes(&self) -> &[Arc<[u8]>] {
+        &self.names
     }
 
-    /// Returns the address of byte `start` of a volume. Each volume has its own region of addresses, in the
-    /// order of first appearance. Returns `None` if the options select another volume.
-    fn place(&mut self, volume: &[u8], start: u64) -> Result<Option<u64>, String> {
+    /// The names of some volumes that have occurred so far and that the options do not select.
+    pub(super) fn other_volumes(&self) -> &[Box<[u8]>] {
+        &self.others
+    }
+
+    /// Returns the number of a volume. Returns `None` if the options select another volume.
+    fn number_of(&mut self, volume: &[u8]) -> Result<Option<u32>, String> {
+        // A trace with a single volume needs no look-up.
+        if let Some(last) = self.names.last()
+            && **last == *volume
+        {
+            return Ok(Some(self.names.len() as u32));
+        }
+        if let Some(number) = self.volumes.get(volume) {
+            return Ok(Some(*number));
+        }
         if volume.len() > VOLUME_NAME_BYTES_AT_MOST {
             return Err(format!(
                 "volume {} has more than {VOLUME_NAME_BYTES_AT_MOST} bytes, the most that a name may have",
                 quote(volume)
             ));
         }
-        if let Some(wanted) = &self.options.volume {
-            if wanted.as_bytes() != volume {
-                return Ok(None);
+        if self.options.volume.as_ref().is_some_and(|wanted| wanted.as_bytes() != volume) {
+            if self.others.len() < OTHERS_AT_MOST && !self.others.iter().any(|other| **other == *volume) {
+                self.others.push(volume.into());
             }
-            // The selected volume is the only one, so its region begins at address zero.
-            self.volumes.entry(volume.into()).or_insert(0);
-            return Ok(Some(start));
+            return Ok(None);
         }
-        let next = self.volumes.len();
-        let index = match self.volumes.get(volume) {
-            Some(index) => *index,
-            None if next == VOLUMES_AT_MOST => {
-                return Err(format!("more than {VOLUMES_AT_MOST} volumes; choose one with volume="));
-            }
-            None => {
-                self.volumes.insert(volume.into(), next as u64);
-                next as u64
-            }
-        };
-        if index == 0 && start <= u64::MAX >> 2 || start < VOLUME_BYTES {
-            Ok(Some(index * VOLUME_BYTES + start))
-        } else {
-            Err(format!(
-                "position {start} of volume {} is beyond 16 TiB; choose it with volume=",
-                quote(volume)
-            ))
+        if self.names.len() == VOLUMES_AT_MOST {
+            return Err(format!("more than {VOLUMES_AT_MOST} volumes; choose one with volume="));
         }
+        let name: Arc<[u8]> = volume.into();
+        self.names.push(Arc::clone(&name));
+        // The check above bounds the number.
+        let number = self.names.len() as u32;
+        self.volumes.insert(name, number);
+        Ok(Some(number))
     }
 
-    /// Returns a request to a volume, with its start moved to the volume's region. If the options select
-    /// another volume, the request is skipped.
+    /// Returns a request to a volume. If the options select another volume, the request is skipped.
     pub fn request(&mut self, volume: &[u8], record: Record) -> Result<Line, String> {
-        Ok(match self.place(volume, record.start)? {
-            Some(start) => Line::Request(Record { start, ..record }),
+        Ok(match self.number_of(volume)? {
+            Some(volume) => Line::Request(Record { volume, ..record }),
             None => Line::Skip("a request to another volume"),
         })
     }

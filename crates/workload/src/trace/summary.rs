@@ -2,9 +2,10 @@
 //! number of disjoint runs of pages that the trace touches.
 
 use super::load::Trace;
-use super::page_set::PageSet;
+use super::page_set::PageSets;
 use super::paging::Paging;
 use super::reader::Skipped;
+use super::record::Record;
 use crate::Op;
 use fulgurite_base::{Nanos, SpecError};
 use std::ops::Range;
@@ -76,7 +77,7 @@ impl Trace {
     pub fn summary(&self, page_bytes: u64) -> Result<Summary, SpecError> {
         let paging = Paging::new(self.unit(), page_bytes)?;
         let [mut reads, mut writes, mut trims] = [(); 3].map(|()| Tally::default());
-        let mut touched = PageSet::default();
+        let mut touched = PageSets::default();
         let (mut sequential, mut reused) = (0u64, 0u64);
         let (mut duration, mut previous_end) = (Nanos::ZERO, None);
         let (mut second, mut in_second, mut peak, mut squares) = (0, 0u64, 0u64, 0f64);
@@ -87,10 +88,10 @@ impl Trace {
                 Op::Write => &mut writes,
                 Op::Trim => &mut trims,
             }
-            .add(record.length, pages.clone());
-            reused += u64::from(touched.insert(pages));
-            sequential += u64::from(previous_end == Some(record.start));
-            previous_end = Some(record.start + record.length);
+            .add(record, pages.clone());
+            reused += u64::from(touched.insert(record.volume, pages));
+            sequential += u64::from(previous_end == Some((record.volume, record.start)));
+            previous_end = Some((record.volume, record.start + record.length));
             if record.at.0 / 1_000_000_000 != second {
                 (second, in_second) = (record.at.0 / 1_000_000_000, 0);
             }
@@ -109,7 +110,7 @@ impl Trace {
         Ok(Summary {
             peak_requests_s: (duration >= Nanos(1_000_000_000)).then_some(peak),
             burstiness: has_times.then(|| squares / gaps / (mean_gap * mean_gap) - 1.0),
-            volumes: self.volumes(),
+            volumes: self.volumes().len(),
             requests,
             read_share: share(reads.requests),
             reads: reads.finish(),
@@ -132,16 +133,17 @@ struct Tally {
     requests: u64,
     total: u128,
     range: Option<(u64, u64)>,
-    pages: PageSet,
+    pages: PageSets,
 }
 
 impl Tally {
-    fn add(&mut self, length: u64, pages: Range<u64>) {
+    fn add(&mut self, record: &Record, pages: Range<u64>) {
+        let length = record.length;
         let (min, max) = self.range.unwrap_or((length, length));
         self.range = Some((min.min(length), max.max(length)));
         self.requests += 1;
         self.total += u128::from(length);
-        self.pages.insert(pages);
+        self.pages.insert(record.volume, pages);
     }
 
     fn finish(self) -> OpSummary {

@@ -43,7 +43,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         _ => return Ok(Line::Skip("a command other than read and write")),
     };
     let (start, length) = (number("offset", offset, u64::MAX)?, number("size", size, u64::MAX)?);
-    state.request(lun, Record { at, op, start, length })
+    state.request(lun, Record::new(at, op, start, length))
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {

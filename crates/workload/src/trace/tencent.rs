@@ -52,7 +52,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.clock = at;
     number("volume", volume, u64::MAX)?;
     let (start, length) = (sectors("offset", offset)?, sectors("size", size)?);
-    state.request(volume, Record { at, op, start, length })
+    state.request(volume, Record::new(at, op, start, length))
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {

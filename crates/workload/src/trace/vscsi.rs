@@ -69,7 +69,7 @@ fn parse(bytes: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     };
     let start = lbn.checked_mul(SECTOR_BYTES).ok_or_else(|| format!("sector {lbn} is out of range"))?;
     let at = micros.checked_mul(1_000).ok_or_else(|| format!("time {micros} µs is out of range"))?;
-    Ok(Line::Request(Record { at: Nanos(at), op, start, length: u64::from(length) }))
+    Ok(Line::Request(Record::new(Nanos(at), op, start, u64::from(length))))
 }
 
 /// Writes a record of version 1.
