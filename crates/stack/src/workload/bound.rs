@@ -126,8 +126,8 @@ fn bind_trace(trace: &Arc<TraceFile>, view: View) -> Result<Bound, StackError> {
         },
         View::Drive { page_bytes, pages, map } => {
             // The addresses of different volumes are far apart, so scaling alone would map most volumes to
-            // few pages.
-            let is_dense = map == AddressMap::Compact || trace.volumes()? > 1;
+            // few pages. Objects have identities and no addresses.
+            let is_dense = map == AddressMap::Compact || trace.has_objects() || trace.volumes()? > 1;
             let numbering = if is_dense { Numbering::Dense } else { Numbering::InPlace };
             let fit = if map == AddressMap::Wrap { Fit::Wrapped { pages } } else { Fit::Scaled { pages } };
             listed(trace, page_bytes, numbering, fit)

@@ -152,6 +152,11 @@ impl TraceFile {
         Ok(self.records()?.0.unit() == Unit::Bytes)
     }
 
+    /// Whether the positions in the trace are identities of objects.
+    pub(super) fn has_objects(&self) -> bool {
+        self.options.objects
+    }
+
     /// Returns the number of volumes in the trace.
     pub(super) fn volumes(&self) -> Result<usize, StackError> {
         Ok(self.records()?.0.volumes().len())

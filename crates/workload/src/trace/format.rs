@@ -109,7 +109,7 @@ impl Format {
     }
 
     fn accepted(self) -> impl Iterator<Item = &'static Opt<TraceOptions>> {
-        let accepts = move |key| key == "objects" || self.0.options.contains(&key);
+        let accepts = move |key| TraceOptions::OF_ALL.contains(&key) || self.0.options.contains(&key);
         TraceOptions::OPTIONS.iter().filter(move |option| accepts(option.key))
     }
 
@@ -185,8 +185,8 @@ mod tests {
             let name = format.name();
             for option in format.options() {
                 assert_eq!(text(format!("{name}:{}={}", option.key, option.default)).as_deref(), Ok(name));
-                let others =
-                    ["yes", "ps", "30%", "hm.1"].map(|value| format!("{name}:{}={value}", option.key));
+                let others = ["yes", "ps", "30%", "hm.1", "read"]
+                    .map(|value| format!("{name}:{}={value}", option.key));
                 let taken: Vec<&String> =
                     others.iter().filter(|other| text(other.to_string()).is_ok()).collect();
                 assert!(!taken.is_empty(), "{name}: {}", option.key);

@@ -3,7 +3,7 @@
 //!
 //! The records are packed and have 24 bytes, little endian: u32 time in seconds, u64 object, u32 size in
 //! bytes, i64 next access (the index of a request; −1: never). An object is taken as a block of 512 bytes, as
-//! in the traces made from block traces. A next access is known only at the end of the trace, so
+//! in the traces made from block traces, unless `objects=yes` says that it is only a name. A next access is known only at the end of the trace, so
 //! [`write_oracle_general`] writes a trace as a whole.
 //!
 //! The format has no operations. A request is a write with probability `write_share`, drawn in order from a
@@ -41,8 +41,20 @@ fn parse(bytes: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let (seconds, length) = (u64::from(word(0)), u64::from(word(12)));
     let object = u64::from(word(4)) | u64::from(word(8)) << 32;
     let op = if state.draw_write() { Op::Write } else { Op::Read };
-    let start = object.checked_mul(SECTOR_BYTES).ok_or_else(|| format!("object {object} is out of range"))?;
+    let start = match state.options.objects {
+        true => object,
+        false => object.checked_mul(SECTOR_BYTES).ok_or_else(|| no_address(object))?,
+    };
     Ok(Line::Request(Record::new(Nanos(seconds * 1_000_000_000), op, start, length)))
+}
+
+#[cold]
+fn no_address(object: u64) -> String {
+    format!(
+        "object {object} is out of range as a block of 512 bytes; at most {}. If objects are no blocks, give \
+            oracle-general:objects=yes",
+        u64::MAX / SECTOR_BYTES
+    )
 }
 
 /// Writes all `records`, whose unit is bytes, to `out`. Operations, times below a second and starts inside a

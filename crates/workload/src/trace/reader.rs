@@ -2,15 +2,15 @@
 //! invariants of records: times that never decrease, bounded lengths, and at least one request.
 
 use super::error::TraceError;
-use super::field::{SECTOR_BYTES, unless_binary};
+use super::field::unless_binary;
 use super::format::Format;
 use super::input::Lines;
 use super::paging::{Paging, requests};
 use super::record::{Line, Record, Unit};
 use super::row::{PlainLines, Shape};
 use super::space::{AddressSpace, REGION_BYTES};
-use super::state::{ReaderState, TraceOptions};
-use crate::Request;
+use super::state::{Long, ReaderState, TraceOptions};
+use crate::{Op, Request};
 use fulgurite_base::{Nanos, SpecError};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,8 +19,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The greatest lengths of accepted requests, which are 1 GiB and 2^20 pages. Longer ones are treated as
-/// errors.
+/// The greatest lengths of usual reads and writes, which are 1 GiB and 2^20 pages. The option `long` says what
+/// becomes of longer ones. Trims have any length.
 const BYTES_MAX: u64 = 1 << 30;
 const PAGES_MAX: u64 = 1 << 20;
 
@@ -61,10 +61,13 @@ pub struct TraceReader {
     is_done: bool,
 }
 
-/// Enforces the invariants of all records: a greatest length, and times that start at zero and never
-/// decrease.
+/// Enforces the invariants of all records: a length and an end within the bounds, and times that start at zero
+/// and never decrease.
 struct Admission {
     unit: Unit,
+    /// The greatest length of a usual read or write.
+    most: u64,
+    long: Long,
     /// Whether every record becomes a request for one page; see [`TraceOptions::objects`].
     objects: bool,
     /// The time of the first request on the format's own clock; `None` before the first request.
@@ -75,16 +78,29 @@ struct Admission {
 }
 
 impl Admission {
-    /// Checks a record's extent and makes its time relative to the first request.
+    /// Checks a record's extent, makes its time relative to the first request, and passes it on. Counts a
+    /// record that is left out.
     #[inline]
-    fn admit(&mut self, mut record: Record) -> Result<Record, String> {
-        let Record { start, length, .. } = record;
-        let most = match self.unit {
-            Unit::Bytes => BYTES_MAX,
-            Unit::Pages => PAGES_MAX,
-        };
-        if length > most || start.checked_add(length).is_none() {
-            return Err(self.refusal(start, length, most));
+    fn admit(
+        &mut self,
+        mut record: Record,
+        skipped: &mut Vec<Skipped>,
+        each: &mut impl FnMut(Record),
+    ) -> Result<(), String> {
+        if self.objects {
+            // The start is the identity of an object. The object is one page, whatever its length is.
+            record.length = 1;
+        }
+        if record.length == 0 {
+            count(skipped, NO_LENGTH);
+            return Ok(());
+        }
+        if record.length > self.most && record.op != Op::Trim && self.is_left_out(&record)? {
+            count(skipped, TOO_LONG);
+            return Ok(());
+        }
+        if record.start.checked_add(record.length).is_none() {
+            return Err(self.beyond_the_end(&record));
         }
         let origin = *self.origin.get_or_insert(record.at);
         // The sum is the time of an earlier record on the format's clock, so it does not overflow.
@@ -94,22 +110,33 @@ impl Admission {
             self.now = record.at - origin;
         }
         record.at = self.now;
-        if self.objects {
-            record.length = 1;
-            if self.unit == Unit::Bytes {
-                record.start /= SECTOR_BYTES;
-            }
+        each(record);
+        Ok(())
+    }
+
+    /// Whether a long read or write is left out. Fails if the options refuse it.
+    #[cold]
+    fn is_left_out(&self, record: &Record) -> Result<bool, String> {
+        match self.long {
+            Long::Skip => Ok(true),
+            Long::Read => Ok(false),
+            Long::Refuse => Err(format!(
+                "a request of {} {} is out of range; at most {} with long=refuse",
+                record.length,
+                self.unit_name(),
+                self.most
+            )),
         }
-        Ok(record)
     }
 
     #[cold]
-    fn refusal(&self, start: u64, length: u64, most: u64) -> String {
-        let unit = if self.unit == Unit::Bytes { "bytes" } else { "pages" };
-        match length > most {
-            true => format!("a request of {length} {unit} is out of range; at most {most}"),
-            false => format!("its end, {start} + {length} {unit}, is out of range; at most {}", u64::MAX),
-        }
+    fn beyond_the_end(&self, record: &Record) -> String {
+        let Record { start, length, .. } = record;
+        format!("its end, {start} + {length} {}, is out of range; at most {}", self.unit_name(), u64::MAX)
+    }
+
+    fn unit_name(&self) -> &'static str {
+        if self.unit == Unit::Bytes { "bytes" } else { "pages" }
     }
 }
 
@@ -135,6 +162,7 @@ pub fn open(
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 const NO_LENGTH: &str = "a request of length zero";
+const TOO_LONG: &str = "a read or write above 1 GiB or 2^20 pages";
 
 /// Counts a line that is skipped for this reason.
 fn count(skipped: &mut Vec<Skipped>, reason: &'static str) {
@@ -177,6 +205,8 @@ impl TraceReader {
             format,
             admission: Admission {
                 unit: format.unit(),
+                most: if format.unit() == Unit::Bytes { BYTES_MAX } else { PAGES_MAX },
+                long: options.long,
                 objects: options.objects,
                 origin: None,
                 now: Nanos::ZERO,
@@ -343,8 +373,8 @@ impl TraceReader {
         // counted here.
         self.state.pass(self.plain.len());
         for (at, record) in (1..).zip(&self.plain) {
-            let admitted = self.admission.admit(*record);
-            each(admitted.map_err(|reason| self.lines.error_at(before + at, reason))?);
+            let admitted = self.admission.admit(*record, &mut self.skipped, each);
+            admitted.map_err(|reason| self.lines.error_at(before + at, reason))?;
         }
         Ok(self.plain.len())
     }
@@ -385,8 +415,7 @@ fn take(
     each: &mut impl FnMut(Record),
 ) -> Result<(), String> {
     match understood? {
-        Line::Request(record) if record.length > 0 => each(admission.admit(record)?),
-        Line::Request(_) => count(skipped, NO_LENGTH),
+        Line::Request(record) => return admission.admit(record, skipped, each),
         Line::Skip(reason) => count(skipped, reason),
         Line::Nothing => {}
     }

@@ -5,10 +5,11 @@ use super::record::{Line, Record};
 use fulgurite_base::option::{SHARE, YES_NO, name_of, parse_choice};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, opt};
 use rustc_hash::FxHashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// The options of trace readers. A format accepts some of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct TraceOptions {
     /// The name of the only volume (disk, device, ASU) whose requests are read, as in the trace; `None` for
     /// all volumes.
@@ -18,8 +19,10 @@ pub struct TraceOptions {
     /// The unit of times in a format that does not fix it; `None` for the format's default.
     pub time_unit: Option<TimeUnit>,
     /// Whether every request is for a single page that its start identifies, without regard to its length.
-    /// Cache simulators call such a page an object.
+    /// Cache simulators call such a page an object. Its start is an identity and not an address.
     pub objects: bool,
+    /// The treatment of reads and writes above 1 GiB or 2^20 pages.
+    pub long: Long,
     /// Whether the requests of a second are placed a microsecond apart, in a format with times in whole
     /// seconds.
     pub spread: bool,
@@ -33,8 +36,40 @@ impl Default for TraceOptions {
             time_unit: None,
             objects: false,
             spread: false,
+            long: Long::Skip,
         }
     }
+}
+
+impl fmt::Debug for TraceOptions {
+    /// Shows the options. The identity of some runs contains a hash of this text, so options that a trace
+    /// rarely needs are shown only if they are not the default.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("TraceOptions");
+        shown.field("volume", &self.volume).field("write_share", &self.write_share);
+        shown.field("time_unit", &self.time_unit).field("objects", &self.objects);
+        shown.field("spread", &self.spread);
+        if self.long != Long::Skip {
+            shown.field("long", &self.long);
+        }
+        shown.finish()
+    }
+}
+
+/// The treatment of a read or write above 1 GiB or 2^20 pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Long {
+    /// It is left out and counted.
+    Skip,
+    /// It is read like any other.
+    Read,
+    /// It ends reading with an error.
+    Refuse,
+}
+
+impl Choice for Long {
+    const NAMES: &'static [(&'static str, Long)] =
+        &[("skip", Long::Skip), ("read", Long::Read), ("refuse", Long::Refuse)];
 }
 
 /// The form of a volume's name, or `*` for all volumes.
@@ -53,6 +88,14 @@ const UNIT: Form<Option<TimeUnit>> = Form {
 };
 const USUAL: &str = "usual";
 
+/// The form of the treatment of long requests.
+const LONG: Form<Long> = Form::choice("skip|read|refuse");
+
+impl TraceOptions {
+    /// The keys of the options that every format accepts.
+    pub const OF_ALL: &'static [&'static str] = &["objects", "long"];
+}
+
 /// The options of all formats together; [`FormatRow::options`](super::FormatRow) lists those of one format.
 impl Declared for TraceOptions {
     const OPTIONS: &'static [Opt<TraceOptions>] = &[
@@ -61,6 +104,7 @@ impl Declared for TraceOptions {
         opt!("write_share", write_share, SHARE, Share::ZERO => Share::ONE, "requests that are treated as writes"),
         opt!("volume", volume, VOLUME, "only requests to this volume"),
         opt!("objects", objects, YES_NO, "every request is for a single page, identified by its start"),
+        opt!("long", long, LONG, "what becomes of reads and writes above 1 GiB (2^20 pages)"),
     ];
 }
 
