@@ -1,4 +1,5 @@
-//! A spec is a name with options, as a user types it: `name` or `name:key=value,key=value`.
+//! A spec is a name with options, as a user types it: `name` or `name:key=value,key=value`. A value that has
+//! commas stands in double quotes, as in `name:key="a,b"`.
 //!
 //! Devices, policies and workloads are all chosen by a spec. A constructor takes each option that it knows
 //! with [`Spec::take`] and calls [`Spec::finish`], which refuses any option that is left.
@@ -22,6 +23,20 @@ fn is_grouped(text: &str) -> bool {
     let mut items = text.split(',');
     let first = items.next().is_some_and(is_digits);
     first && items.any(|item| matches!(item.as_bytes(), [b'0', second, ..] if second.is_ascii_digit()))
+}
+
+/// Splits a text at its commas. Commas between double quotes do not count.
+fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |letter| {
+        is_quoted ^= letter == '"';
+        letter == ',' && !is_quoted
+    })
+}
+
+/// Returns a value without the double quotes around it, if it has them.
+fn unquoted(value: &str) -> &str {
+    value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value)
 }
 
 impl Spec {
@@ -48,7 +63,7 @@ impl Spec {
         if rest == Some("") {
             return Err(SpecError::new(format!("`{text}` has no option after its colon; write key=value")));
         }
-        for option in rest.map(|rest| rest.split(',')).into_iter().flatten() {
+        for option in rest.map(split_at_commas).into_iter().flatten() {
             if let Some(key) = option.strip_suffix('=').filter(|key| !key.is_empty() && !key.contains('=')) {
                 return Err(SpecError::new(format!(
                     "`{key}` in `{text}` has no value; accepted: {key}=VALUE"
@@ -56,6 +71,7 @@ impl Spec {
             }
             let (key, value) = option
                 .split_once('=')
+                .map(|(key, value)| (key, unquoted(value)))
                 .filter(|(key, value)| !key.is_empty() && !value.is_empty())
                 .ok_or_else(|| {
                     SpecError::new(format!("`{option}` in `{text}` is not an option; write key=value"))
@@ -78,7 +94,7 @@ impl Spec {
             )));
         }
         let mut items: Vec<String> = Vec::new();
-        for item in text.split(',') {
+        for item in split_at_commas(text) {
             let is_open = |last: &&mut String| {
                 let name = last.split_once(':').map(|(name, _)| name);
                 name == Some(Self::NESTED) && !last.contains('@')
@@ -223,6 +239,19 @@ mod tests {
         assert_eq!(spec.take_with("theta", |t| Ok(t.to_owned())), Ok(Some("0.9".to_owned())));
         let sentence = spec.finish().unwrap_err().to_string();
         assert!(sentence.contains("unknown option of zipf `wirte`; did you mean `write`?"), "{sentence}");
+    }
+
+    #[test]
+    fn a_quoted_value_keeps_its_commas() {
+        let spec = Spec::parse(r#"fio2:volume="/d/a,b=1",long=read"#).unwrap();
+        let expected = [("volume", "/d/a,b=1"), ("long", "read")];
+        assert_eq!(spec.options(), expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        assert_eq!(
+            Spec::split_list(r#"blkparse:volume="9,0",long=read,msr"#).unwrap(),
+            [r#"blkparse:volume="9,0",long=read"#, "msr"]
+        );
+        assert!(Spec::parse(r#"blkparse:volume="""#).is_err());
+        assert!(Spec::parse("blkparse:volume=9,0").is_err());
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::table::Table;
 use crate::watched::watched;
 use arrow_array::{ArrayRef, RecordBatch, UInt8Array, UInt64Array};
 use fulgurite_base::Nanos;
-use fulgurite_base::Spec;
 use fulgurite_stack::StackError;
 use fulgurite_stack::workload::open_trace;
 use fulgurite_study::{trace_convert, trace_info};
@@ -138,7 +137,7 @@ impl Trace {
         watched(py, listener, move |_| {
             let (format, options) = match format {
                 Some(spec) => {
-                    let (format, options) = Format::from_spec(Spec::parse(&spec)?)?;
+                    let (format, options) = Format::parse(&spec)?;
                     (Some(format), options)
                 }
                 None => (None, TraceOptions::default()),

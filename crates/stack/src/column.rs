@@ -321,6 +321,7 @@ columns! {
     PeakRequestsS "peak_requests_s" Number [] "most requests within a second; empty if all arrived within one";
     Burstiness "burstiness" Number []
         "squared coefficient of variation of the times between requests: 1 for random arrivals, more for bursts";
+    Volume "volume" Name [] "name of the disk, device or unit, as after volume= of the format";
     Volumes "volumes" Number [] "address spaces: disks, devices or units";
     SequentialShare "sequential_share" Number [] "share of requests that begin at the end of the previous one";
     ReuseShare "reuse_share" Number [] "share of requests for a page that was requested before";

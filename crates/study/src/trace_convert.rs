@@ -4,7 +4,7 @@ use crate::grid;
 use crate::table::Table;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use fulgurite_base::{Spec, units};
+use fulgurite_base::units;
 use fulgurite_files::output::{self, Named, OutputFile, Replaces, write_whole};
 use fulgurite_stack::progress::check_stopped;
 use fulgurite_stack::workload::{View, Workload, open_trace};
@@ -57,7 +57,7 @@ fn output_at(out: &Path, force: bool) -> Named<'_> {
 pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Result<Table, StackError> {
     let (format, options) = match format {
         Some(spec) => {
-            let (format, options) = Format::from_spec(Spec::parse(spec)?)?;
+            let (format, options) = Format::parse(spec)?;
             (Some(format), options)
         }
         None => (None, TraceOptions::default()),

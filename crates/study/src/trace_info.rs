@@ -1,19 +1,26 @@
-//! Describes a trace file in one result row.
+//! Describes a trace file in one result row, or in a row for each volume.
 
 use crate::table::Table;
-use fulgurite_base::{Spec, units};
+use fulgurite_base::units;
 use fulgurite_stack::progress::step;
 use fulgurite_stack::workload::open_trace;
 use fulgurite_stack::{Column, Row, StackError};
-use fulgurite_workload::trace::{Format, OpSummary, Skipped, Trace, TraceOptions, Unit};
+use fulgurite_workload::trace::{
+    Format, OpSummary, Skipped, Summary, Trace, TraceOptions, Unit, volume_text,
+};
 use std::path::Path;
 
 /// Describes the trace file at `path`. `format` is needed only if the name and the content of the file do not
-/// tell the format. `page` is the page size in which the footprint is counted; `None` means 4 KiB.
+/// tell the format. With its option `volume=list` there is a row for each volume. `page` is the page size in
+/// which the footprint is counted; `None` means 4 KiB.
 pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<Table, StackError> {
-    let format = format.map(|spec| Format::from_spec(Spec::parse(spec)?)).transpose()?;
-    let (format, options) =
+    let format = format.map(Format::parse).transpose()?;
+    let (format, mut options) =
         format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
+    let is_list = options.volume.as_deref() == Some(LIST);
+    if is_list {
+        options.volume = None;
+    }
     let page_bytes = page.map(units::parse_size).transpose()?;
     let reader = open_trace(Path::new(path), format, options)?;
     let trace = Trace::read(reader).map_err(|error| StackError::request(error.to_string()))?;
@@ -25,10 +32,34 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
         )));
     }
     let page_bytes = page_bytes.unwrap_or(4096);
-    let summary = {
-        let _step = step("counting the pages of the trace", 0);
-        trace.summary(page_bytes)?
-    };
+    let _step = step("counting the pages of the trace", 0);
+    if !is_list {
+        let summary = trace.summary(page_bytes)?;
+        let mut row = row_of(path, &trace, &summary, page_bytes);
+        row.set(Column::Skipped, Skipped::total(&summary.skipped));
+        row.set(Column::SkippedWhy, Skipped::reasons(&summary.skipped));
+        row.set(Column::TimesClamped, summary.clamped);
+        return Ok(Table { rows: vec![row] });
+    }
+    if trace.volumes().is_empty() {
+        return Err(StackError::request(format!(
+            "volume={LIST}: {} has no volumes; leave the option out",
+            trace.format().name()
+        )));
+    }
+    let rows = trace.volumes().iter().zip(trace.summaries_by_volume(page_bytes)?).map(|(name, summary)| {
+        let mut row = row_of(path, &trace, &summary, page_bytes);
+        row.set(Column::Volume, volume_text(name));
+        row
+    });
+    Ok(Table { rows: rows.collect() })
+}
+
+/// The value of `volume=` that asks for a row for each volume.
+const LIST: &str = "list";
+
+fn row_of(path: &str, trace: &Trace, summary: &Summary, page_bytes: u64) -> Row {
+    let in_pages = trace.unit() == Unit::Pages;
     let mut row = Row::default();
     row.set(Column::File, path);
     row.set(Column::Format, trace.format().name());
@@ -57,10 +88,7 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
     }
     row.set(Column::SequentialShare, summary.sequential_share);
     row.set(Column::ReuseShare, summary.reuse_share);
-    row.set(Column::Skipped, Skipped::total(&summary.skipped));
-    row.set(Column::SkippedWhy, Skipped::reasons(&summary.skipped));
-    row.set(Column::TimesClamped, summary.clamped);
-    Ok(Table { rows: vec![row] })
+    row
 }
 
 fn set_sizes(row: &mut Row, [min, mean, max]: [Column; 3], of: &OpSummary) {

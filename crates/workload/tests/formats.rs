@@ -12,7 +12,11 @@ use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 
 fn read(spec: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
-    let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
+    let (format, options) = Format::parse(spec).unwrap();
+    read_with(format, options, bytes)
+}
+
+fn read_with(format: Format, options: TraceOptions, bytes: &[u8]) -> Result<Trace, TraceError> {
     Trace::read(TraceReader::new("file", Cursor::new(bytes.to_vec()), Some(format), options)?)
 }
 
@@ -272,6 +276,41 @@ fn binary_samples_are_read_by_definition() {
     let trace = read("oracle-general:write_share=30%", &many).unwrap();
     let writes = trace.records().iter().filter(|record| record.op == W).count();
     assert!((2_800..3_200).contains(&writes), "{writes}");
+}
+
+/// The rule: the option `volume` can name every volume of a trace, and a name that selects nothing is refused
+/// with the names that the trace has.
+#[test]
+fn every_volume_can_be_named() {
+    let blkparse = "9,0 0 1 0.0 1 Q R 8 + 8\n259,0 0 1 0.1 1 Q R 16 + 8\n";
+    let fio2 = "fio version 2 iolog\n/d/a,b read 4096 4096\n/d/a read 8192 4096\n/d/x=1 read 0 4096\n/d/c,x=1 read 512 512\n";
+    let fio3 = "fio version 3 iolog\n0 /d/a,b read 4096 4096\n1 /d/a read 8192 4096\n1 /d/x=1 read 0 4096\n";
+    for (spec, text, start) in [
+        ("blkparse:volume=9:0", blkparse, 4096),
+        (r#"blkparse:volume="9,0""#, blkparse, 4096),
+        ("blkparse:volume=259:0,long=read", blkparse, 8192),
+        ("blkparse:volume=259,0,long=read", blkparse, 8192),
+        ("fio2:long=read,volume=/d/a,b", fio2, 4096),
+        (r#"fio2:volume="/d/a,b",long=read"#, fio2, 4096),
+        ("fio2:volume=/d/a", fio2, 8192),
+        ("fio2:volume=/d/x=1", fio2, 0),
+        (r#"fio2:volume="/d/c,x=1""#, fio2, 512),
+        (r#"fio3:volume="/d/a,b""#, fio3, 4096),
+        ("msr:volume=hm.1", "0,hm,0,Read,0,512,1\n0,hm,1,Read,512,512,1\n", 512),
+        ("spc:volume=1", "0,0,512,R,0\n1,1,512,R,0\n", 512),
+    ] {
+        let (format, options) = Format::parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        let trace = read_with(format, options.clone(), text.as_bytes())
+            .unwrap_or_else(|error| panic!("{spec}: {error}"));
+        assert_eq!(trace.records().iter().map(|record| record.start).collect::<Vec<_>>(), [start], "{spec}");
+        assert_eq!(trace.skipped()[0].reason, "a request to another volume", "{spec}");
+        // The canonical text names the same volume.
+        assert_eq!(Format::parse(&format.text(&options)), Ok((format, options)), "{spec}");
+    }
+    let error = read("blkparse:volume=8:0", blkparse.as_bytes()).unwrap_err().to_string();
+    assert!(error.ends_with("; its volumes are 9,0 259,0"), "{error}");
+    let error = read("fio2:volume=/d/b", fio2.as_bytes()).unwrap_err().to_string();
+    assert!(error.ends_with(r#"; its volumes are /d/a,b /d/a /d/x=1 "/d/c,x=1""#), "{error}");
 }
 
 /// The rule: a trim has any length. A read or write above 1 GiB is left out and counted, or read, or refused, as

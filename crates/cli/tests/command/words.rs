@@ -116,6 +116,35 @@ fn conversion_to_oracle_general_reports_losses() {
     }
 }
 
+/// The rule: `volume=list` shows each volume by the name that `volume=` accepts.
+#[test]
+fn the_volumes_of_a_trace_are_listed() {
+    let folder = Folder::new()
+        .with("t.blkparse", "9,0 0 1 0.0 1 Q R 8 + 8\n8,0 0 1 0.5 1 Q W 16 + 8\n8,0 0 1 1.5 1 Q W 64 + 8\n")
+        .with("t.midas", "0 1 0 4096\n");
+    let listed = folder.run(
+        "trace info t.blkparse --format blkparse:volume=list --json --columns volume,requests,writes,duration_ns",
+    );
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&listed.stdout).unwrap(),
+        serde_json::json!([
+            {"volume": "9,0", "requests": 1, "writes": 0},
+            {"volume": "8,0", "requests": 2, "writes": 2, "duration_ns": 1_000_000_000},
+        ])
+    );
+    for name in ["8,0", "8:0"] {
+        let one = folder.rows(&format!("trace info t.blkparse --format blkparse:volume={name}"));
+        assert_eq!(one[0]["requests"], 2);
+    }
+    refused(
+        &folder,
+        &[
+            ("replay t.blkparse --device sata --format blkparse:volume=list", &["volumes are 9,0 8,0"], &[]),
+            ("trace info t.midas --format midas:volume=list", &["unknown option"], &[]),
+        ],
+    );
+}
+
 /// A byte order mark, which editors and spreadsheets write before a text, is no part of a trace.
 #[test]
 fn a_byte_order_mark_is_no_part_of_a_trace() {

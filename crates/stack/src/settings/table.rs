@@ -593,7 +593,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             determine it"
         },
         commands: &[(Pool, Nothing), (Gc, Nothing), (Replay, Nothing)],
-        read: |asked, text| put(&mut asked.format, Format::from_spec(Spec::parse(text)?).map(Some)),
+        read: |asked, text| put(&mut asked.format, Format::parse(text).map(Some)),
         // Another format gives other requests. The identity includes the hash of the requests, so it need not
         // show the format.
         show: no_effect,

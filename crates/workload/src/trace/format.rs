@@ -94,6 +94,25 @@ impl Format {
         })
     }
 
+    /// Returns the format that `text` names, and the options for its reader. The name of a volume may have
+    /// commas, unless an `=` follows them; then it stands in double quotes.
+    pub fn parse(text: &str) -> Result<(Format, TraceOptions), SpecError> {
+        const VOLUME: &str = "volume=";
+        let is_option = |item: &str| item.split(',').next().is_some_and(|item| item.contains('='));
+        if let Some((before, value)) = text.split_once(VOLUME)
+            && !value.starts_with('"')
+        {
+            // The name ends before the next option.
+            let mut commas = value.match_indices(',').map(|(at, _)| at);
+            let end = commas.find(|at| is_option(&value[at + 1..])).unwrap_or(value.len());
+            let (name, rest) = value.split_at(end);
+            if name.contains(',') {
+                return Format::from_spec(Spec::parse(&format!("{before}{VOLUME}\"{name}\"{rest}"))?);
+            }
+        }
+        Format::from_spec(Spec::parse(text)?)
+    }
+
     /// Returns the format that `spec` names, and the options for its reader.
     pub fn from_spec(mut spec: Spec) -> Result<(Format, TraceOptions), SpecError> {
         let format = Format::from_name(spec.name())?;
@@ -105,6 +124,10 @@ impl Format {
             }
         }
         spec.finish()?;
+        if let Some(device) = options.volume.as_mut().filter(|_| format == Format::BLKPARSE) {
+            // The kernel writes a device both as 9,0 and as 9:0, and a colon needs no quotes.
+            *device = device.replace(':', ",");
+        }
         Ok((format, options))
     }
 

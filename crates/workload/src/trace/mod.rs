@@ -48,6 +48,6 @@ pub use oracle_general::write_oracle_general;
 pub use reader::{PageStream, Skipped, TraceReader, open};
 pub use record::{Line, Record, Unit};
 pub use row::{FormatRow, Loss, PlainLines, Shape, Writer};
-pub use state::{Long, ReaderState, TimeUnit, TraceOptions};
+pub use state::{Long, ReaderState, TimeUnit, TraceOptions, volume_text};
 pub use summary::{OpSummary, Sizes, Summary};
 pub use writer::TraceWriter;

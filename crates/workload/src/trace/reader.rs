@@ -9,7 +9,7 @@ use super::paging::{Paging, requests};
 use super::record::{Line, Record, Unit};
 use super::row::{PlainLines, Shape};
 use super::space::{AddressSpace, REGION_BYTES};
-use super::state::{Long, ReaderState, TraceOptions};
+use super::state::{Long, ReaderState, TraceOptions, volume_text};
 use crate::{Op, Request};
 use fulgurite_base::{Nanos, SpecError};
 use std::collections::VecDeque;
@@ -392,15 +392,11 @@ impl TraceReader {
             self.skipped.iter().map(|skipped| format!("{} × {}", skipped.count, skipped.reason)).collect();
         let left_out =
             if skipped.is_empty() { String::new() } else { format!("; left out: {}", skipped.join(", ")) };
-        let others: Vec<String> = self
-            .state
-            .other_volumes()
-            .iter()
-            .map(|volume| String::from_utf8_lossy(volume).into_owned())
-            .collect();
+        let others: Vec<String> =
+            self.state.other_volumes().iter().map(|volume| volume_text(volume)).collect();
         let has = match others.is_empty() {
             true => String::new(),
-            false => format!("; volume= accepts {}", others.join(" ")),
+            false => format!("; its volumes are {}", others.join(" ")),
         };
         self.lines.error(format!("no {} request in this file{left_out}{has}", self.format.name()))
     }

@@ -76,8 +76,22 @@ impl Choice for Long {
 const VOLUME: Form<Option<String>> = Form {
     written: "NAME|*",
     parse: |name| Ok((name != ALL_VOLUMES).then(|| name.to_owned())),
-    show: |volume| volume.clone().unwrap_or_else(|| ALL_VOLUMES.to_owned()),
+    show: |volume| {
+        volume.as_ref().map_or_else(|| ALL_VOLUMES.to_owned(), |name| volume_text(name.as_bytes()))
+    },
 };
+
+/// Returns the name of a volume as it is written after `volume=`.
+pub fn volume_text(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    // Without quotes, an item with `=` after a comma is another option.
+    if text.contains('"') || text.split(',').skip(1).any(|item| item.contains('=')) {
+        format!("\"{text}\"")
+    } else {
+        text.into_owned()
+    }
+}
+
 const ALL_VOLUMES: &str = "*";
 
 /// The form of a unit of time, or `usual` for the format's default unit.
@@ -102,7 +116,12 @@ impl Declared for TraceOptions {
         opt!("time_unit", time_unit, UNIT, "the unit of times"),
         opt!("spread", spread, YES_NO, "requests of a second follow each other by a microsecond"),
         opt!("write_share", write_share, SHARE, Share::ZERO => Share::ONE, "requests that are treated as writes"),
-        opt!("volume", volume, VOLUME, "only requests to this volume"),
+        opt!(
+            "volume",
+            volume,
+            VOLUME,
+            "only requests to this volume; `trace info` shows all with volume=list"
+        ),
         opt!("objects", objects, YES_NO, "every request is for a single page, identified by its start"),
         opt!("long", long, LONG, "what becomes of reads and writes above 1 GiB (2^20 pages)"),
     ];

@@ -75,13 +75,38 @@ impl Trace {
     ///
     /// Fails if `page_bytes` is zero.
     pub fn summary(&self, page_bytes: u64) -> Result<Summary, SpecError> {
+        self.summary_of(self.records(), page_bytes)
+    }
+
+    /// Returns the figures of the requests to each volume, in the order of first appearance. The lines that
+    /// were skipped and the clamped times belong to no volume.
+    ///
+    /// Fails if `page_bytes` is zero.
+    pub fn summaries_by_volume(&self, page_bytes: u64) -> Result<Vec<Summary>, SpecError> {
+        let mut volumes: Vec<Vec<Record>> = vec![Vec::new(); self.volumes().len()];
+        for record in self.records() {
+            // Volume 0 means that the format has no volumes.
+            if let Some(volume) = (record.volume as usize).checked_sub(1) {
+                volumes[volume].push(*record);
+            }
+        }
+        let summary = |records: &mut Vec<Record>| {
+            let first = records.first().map_or(Nanos::ZERO, |record| record.at);
+            records.iter_mut().for_each(|record| record.at = record.at - first);
+            let summary = self.summary_of(records, page_bytes)?;
+            Ok(Summary { volumes: 1, skipped: Vec::new(), clamped: 0, ..summary })
+        };
+        volumes.iter_mut().map(summary).collect()
+    }
+
+    fn summary_of(&self, records: &[Record], page_bytes: u64) -> Result<Summary, SpecError> {
         let paging = Paging::new(self.unit(), page_bytes)?;
         let [mut reads, mut writes, mut trims] = [(); 3].map(|()| Tally::default());
         let mut touched = PageSets::default();
         let (mut sequential, mut reused) = (0u64, 0u64);
         let (mut duration, mut previous_end) = (Nanos::ZERO, None);
         let (mut second, mut in_second, mut peak, mut squares) = (0, 0u64, 0u64, 0f64);
-        for record in self.records() {
+        for record in records {
             let pages = paging.pages(record);
             match record.op {
                 Op::Read => &mut reads,
@@ -101,11 +126,11 @@ impl Trace {
             squares += ((record.at.0 - duration.0) as f64).powi(2);
             duration = record.at;
         }
-        let requests = self.records().len() as u64;
+        let requests = records.len() as u64;
         let share = |count: u64| count as f64 / requests as f64;
         let has_times = duration > Nanos::ZERO;
-        // A trace has at least one request. A single request has no gap, so the divisor is at least one.
-        let gaps = (requests - 1).max(1) as f64;
+        // A single request has no gap, so the divisor is at least one.
+        let gaps = requests.saturating_sub(1).max(1) as f64;
         let mean_gap = duration.0 as f64 / gaps;
         Ok(Summary {
             peak_requests_s: (duration >= Nanos(1_000_000_000)).then_some(peak),
