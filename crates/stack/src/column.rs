@@ -327,6 +327,7 @@ columns! {
     ReuseShare "reuse_share" Number [] "share of requests for a page that was requested before";
     Skipped "skipped" Number [] "records of the file that are no requests";
     SkippedWhy "skipped_why" Name [] "why they were skipped";
+    Decided "decided" Name [] "what the reader decided because the trace does not say it";
     RequestsLeftOut "requests_left_out" Number [] "requests that the other format cannot hold";
     Loses "loses" Name [] "parts of requests that the other format cannot hold";
     TimesClamped "times_clamped" Number []

@@ -2,6 +2,7 @@
 
 use crate::grid;
 use crate::table::Table;
+use crate::trace_info::set_decided;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::units;
@@ -82,6 +83,7 @@ pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Resu
     let row = &mut table.rows[0];
     row.set(Column::Skipped, Skipped::total(reader.skipped()));
     row.set(Column::TimesClamped, reader.clamped());
+    set_decided(row, &reader.decided());
     Ok(table)
 }
 

@@ -39,6 +39,7 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
         row.set(Column::Skipped, Skipped::total(&summary.skipped));
         row.set(Column::SkippedWhy, Skipped::reasons(&summary.skipped));
         row.set(Column::TimesClamped, summary.clamped);
+        set_decided(&mut row, trace.decided());
         return Ok(Table { rows: vec![row] });
     }
     if trace.volumes().is_empty() {
@@ -89,6 +90,13 @@ fn row_of(path: &str, trace: &Trace, summary: &Summary, page_bytes: u64) -> Row 
     row.set(Column::SequentialShare, summary.sequential_share);
     row.set(Column::ReuseShare, summary.reuse_share);
     row
+}
+
+/// Sets the column of the reader's decisions, if there are any.
+pub(crate) fn set_decided(row: &mut Row, decided: &str) {
+    if !decided.is_empty() {
+        row.set(Column::Decided, decided);
+    }
 }
 
 fn set_sizes(row: &mut Row, [min, mean, max]: [Column; 3], of: &OpSummary) {

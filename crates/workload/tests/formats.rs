@@ -105,6 +105,13 @@ fn samples_are_read_by_definition() {
             &[1, 1, 1],
         ),
         (
+            "fiu",
+            "268806142 4892 syslogd 904265560 8 W 6 0 531e779d39964e20a6fb2f2ef0bd3ba4\n\
+             270000000 1 (my sh) 100 16 R 6 1 0123456789abcdef0123456789abcdef\n",
+            &[record(0, W, 904_265_560 * 512, 4096), record(1_193_858, R, 51_200, 8192)],
+            &[1, 2],
+        ),
+        (
             "fio2",
             "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 61440 4096\n/dev/x wait 100\n/dev/x write \
              0 512\n/dev/x trim 512 512\n/dev/x sync\n/dev/x close\n",
@@ -165,6 +172,10 @@ fn samples_are_read_by_definition() {
 fn pages_of_different_volumes_are_different_pages() {
     // Sector 34359738368 is at 16 TiB, where a second volume would begin if volumes had fixed places.
     for (format, text) in [
+        (
+            "fiu",
+            "0 1 x 34359738368 1 R 9 0 m\n1 1 x 0 1 R 9 1 m\n2 1 x 0 1 R 9 0 m\n3 1 x 34359738368 1 R 9 1 m\n",
+        ),
         ("spc", "0,34359738368,512,R,0\n1,0,512,R,1\n0,0,512,R,2\n1,34359738368,512,R,3\n"),
         ("disksim", "0 0 34359738368 1 1\n1 1 0 1 1\n2 0 0 1 1\n3 1 34359738368 1 1\n"),
         ("mqsim", "0 0 34359738368 1 1\n1 1 0 1 1\n2 0 0 1 1\n3 1 34359738368 1 1\n"),
@@ -311,6 +322,55 @@ fn every_volume_can_be_named() {
     assert!(error.ends_with("; its volumes are 9,0 259,0"), "{error}");
     let error = read("fio2:volume=/d/b", fio2.as_bytes()).unwrap_err().to_string();
     assert!(error.ends_with(r#"; its volumes are /d/a,b /d/a /d/x=1 "/d/c,x=1""#), "{error}");
+}
+
+/// The rule: of each device, the events of one action are read, and the reader says of which. So a file may
+/// have the D events of a disk and the Q events of an md device, which has no others.
+#[test]
+fn each_device_of_blkparse_has_its_own_action() {
+    let disk = "  8,0    0        1     0.000000000   101  D  WS 5000 + 8 [kworker]\n";
+    let md = "  9,0    1        1     0.000100000   200  Q   R 1000 + 8 [fio]\n";
+    let again = "  8,0    0        1     0.000000000   101  Q  WS 5000 + 8 [kworker]\n";
+    let trace = read("blkparse", [disk, md, disk, again, md].concat().as_bytes()).unwrap();
+    assert_eq!(volumes_of(&trace), [1, 2, 1, 2]);
+    assert_eq!(trace.decided(), "D events of 8,0; Q events of 9,0");
+    let skipped = (trace.skipped()[0].reason, trace.skipped()[0].count);
+    assert_eq!(skipped, ("an event of a request that is counted already", 1));
+    let many: String = (0..20).map(|minor| format!("8,{minor} 0 1 0.0 1 Q R 0 + 8\n")).collect();
+    let decided = read("blkparse", many.as_bytes()).unwrap().decided().to_owned();
+    assert!(decided.starts_with("Q events of 8,0; ") && decided.ends_with("; and 12 more"), "{decided}");
+}
+
+/// The rule: a command to a zone transfers no data, although its letters may include an R or an A.
+#[test]
+fn commands_to_zones_are_left_out() {
+    let event = |rwbs: &str| format!("259,0 1 1 0.0 101 Q {rwbs} 0 + 524288 [blkzone]\n");
+    let all: String =
+        ["WS", "ZR", "ZRA", "ZO", "ZC", "ZF", "ZA", "FZR", "DE", "RA", "FWFS"].map(event).concat();
+    let trace = read("blkparse", all.as_bytes()).unwrap();
+    assert_eq!(trace.records().iter().map(|record| record.op).collect::<Vec<_>>(), [W, T, R, W]);
+    assert_eq!((trace.skipped()[0].reason, trace.skipped()[0].count), ("a command to a zone", 7));
+}
+
+/// The rule: a file called `*.blkparse` is in the format `fiu` if its content is.
+#[test]
+fn the_traces_of_fiu_are_told_from_blkparse() {
+    let fiu = "268806142 4892 syslogd 904265560 8 W 6 0 531e779d39964e20a6fb2f2ef0bd3ba4\n";
+    let blkparse = "259,0 0 2 0.000001000 1234 Q R 2048 + 8 [x]\n";
+    for (name, text, format) in [
+        ("ikki.blkparse", fiu, Format::FIU),
+        ("x.blkparse.gz", blkparse, Format::BLKPARSE),
+        ("x.blkparse", "nonsense\n", Format::BLKPARSE),
+        ("x.fiu", "nonsense\n", Format::FIU),
+        ("x", fiu, Format::FIU),
+    ] {
+        let source = Cursor::new(text.as_bytes());
+        let reader = TraceReader::new(name, source, None, TraceOptions::default()).unwrap();
+        assert_eq!(reader.format(), format, "{name}");
+    }
+    assert_eq!(read("fiu:volume=6:0", fiu.as_bytes()).unwrap().records().len(), 1);
+    let sentence = read("fiu", b"1 2 3 4\n").unwrap_err().to_string();
+    assert!(sentence.contains("a line is time pid process LBA blocks R|W major minor MD5"), "{sentence}");
 }
 
 /// The rule: a trim has any length. A read or write above 1 GiB is left out and counted, or read, or refused, as
@@ -461,8 +521,13 @@ fn a_trim_of_a_whole_address_space_is_divided() {
     }
 }
 
+/// Whether the format is written record by record.
+fn is_written(format: Format) -> bool {
+    ![Format::ORACLE_GENERAL, Format::FIU].contains(&format)
+}
+
 fn has_trims(format: Format) -> bool {
-    format != Format::ORACLE_GENERAL && kept(format).2
+    is_written(format) && kept(format).2
 }
 
 #[test]
@@ -579,7 +644,7 @@ proptest! {
     fn written_records_are_read_back(
         gaps in prop::collection::vec((0u64..3_000_000_000, 0u8..3, 0u64..1 << 30, 1u64..64), 1..60),
     ) {
-        for format in Format::all().iter().copied().filter(|format| *format != Format::ORACLE_GENERAL) {
+        for format in Format::all().iter().copied().filter(|format| is_written(*format)) {
             let (tick, unit, knows_trims) = kept(format);
             let mut at = 0;
             let mut records = Vec::new();
@@ -623,7 +688,7 @@ proptest! {
             records.push(record(at, op, start * start_unit, length * length_unit));
             at += gap * time;
         }
-        for format in Format::all().iter().copied().filter(|format| *format != Format::ORACLE_GENERAL) {
+        for format in Format::all().iter().copied().filter(|format| is_written(*format)) {
             let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).unwrap();
             records.iter().for_each(|record| writer.write(record).unwrap());
             let lost = writer.lost();

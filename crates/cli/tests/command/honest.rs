@@ -158,6 +158,20 @@ fn what_reading_a_trace_changed_is_said() {
     assert!(!said("gc back.spc --logical 32MB --physical 40MB --segment 64KiB"));
 }
 
+/// The rule: a run that uses the times of a trace tells in which unit it took them if the trace does not say it,
+/// and so do the commands about traces.
+#[test]
+fn a_guessed_unit_of_times_is_said() {
+    let folder = Folder::new().with("t.disksim", "0 0 0 8 1\n999999 0 8 8 0\n");
+    let taken = "times in ms, since the first one above zero, 999999, is below 1,000,000";
+    assert!(folder.run("replay t.disksim").stderr.contains(taken));
+    assert!(!folder.run("replay t.disksim --format disksim:time_unit=ns").stderr.contains("times in"));
+    for asked in ["trace info t.disksim", "trace convert t.disksim t.msr --to msr"] {
+        let decided = folder.rows(asked)[0]["decided"].as_str().unwrap().to_owned();
+        assert!(decided.starts_with(taken), "{asked}: {decided}");
+    }
+}
+
 /// The rule: the percentiles of an interval are those of the requests that completed in it. With one interval
 /// they are those of the run.
 #[test]

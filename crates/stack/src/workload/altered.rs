@@ -12,12 +12,15 @@ pub(crate) struct Altered {
     why: String,
     /// The number of times that went back and were set to that of the request before.
     clamped: u64,
+    /// What the reader decided because the trace does not say it.
+    decided: String,
 }
 
 impl Altered {
     /// Creates the differences from the counts of a reader.
-    pub(super) fn of(skipped: &[Skipped], clamped: u64) -> Altered {
-        Altered { left_out: Skipped::total(skipped), why: Skipped::reasons(skipped), clamped }
+    pub(super) fn of(skipped: &[Skipped], clamped: u64, decided: &str) -> Altered {
+        let (left_out, why) = (Skipped::total(skipped), Skipped::reasons(skipped));
+        Altered { left_out, why, clamped, decided: decided.to_owned() }
     }
 
     /// Sets the columns about the differences, and leaves a remark if there are any. `is_timed` says whether
@@ -35,6 +38,9 @@ impl Altered {
                     for each other",
                 Value::Integer(self.clamped).readable()
             ));
+        }
+        if !self.decided.is_empty() && is_timed {
+            said.push(format!("takes {}", self.decided));
         }
         if !said.is_empty() {
             progress::remark(format!("{label}: reading it {}", said.join(", and ")));

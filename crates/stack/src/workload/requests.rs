@@ -154,7 +154,7 @@ impl RequestSource for Changes {
 
 impl RequestSource for PageStream {
     fn altered(&self) -> Option<Altered> {
-        Some(Altered::of(self.skipped(), self.clamped()))
+        Some(Altered::of(self.skipped(), self.clamped(), &self.decided()))
     }
 
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {

@@ -181,7 +181,7 @@ impl TraceFile {
             Numbering::Dense => records.page_requests(u64::from(page_bytes))?,
             Numbering::InPlace => records.pages_in_place(u64::from(page_bytes))?,
         };
-        let altered = Altered::of(records.skipped(), records.clamped());
+        let altered = Altered::of(records.skipped(), records.clamped(), records.decided());
         let took = took + start.elapsed();
         let listed = Arc::new(ListedPages { trace, altered, hash: OnceLock::new(), took });
         known.insert((page_bytes, numbering), Arc::clone(&listed));
@@ -201,7 +201,7 @@ impl TraceFile {
             let mut stream =
                 reader.page_requests(u64::from(page_bytes)).map_err(|error| error.to_string())?;
             let changes = PageChanges::read(&mut stream, pages).map_err(|error| error.to_string())?;
-            let altered = Altered::of(stream.skipped(), stream.clamped());
+            let altered = Altered::of(stream.skipped(), stream.clamped(), &stream.decided());
             Ok(changes.map(|changes| (Arc::new(changes), altered)))
         };
         known.entry((page_bytes, pages)).or_insert_with(|| Kept::read(read)).get()

@@ -3,8 +3,9 @@
 //! is in seconds, and a sector has 512 bytes.
 //!
 //! A request causes events for several actions. To count each request once, the reader takes only the events
-//! of one action: Q (queued) or D (issued to the driver), the one that occurs first in the file. In the field
-//! RWBS, R is a read, W a write and D a discard; other events carry no data. Lines that do not begin with a
+//! of one action for each device: Q (queued) or D (issued to the driver), the one that occurs first. Devices of
+//! the device mapper and of md have Q events only. In the field RWBS, R is a read, W a write and D a discard; a
+//! letter Z begins a command to a zone, such as ZR (reset). Other events carry no data. Lines that do not begin with a
 //! device belong to blkparse's summary. A device is a volume.
 
 use super::field::{in_sectors, quote, sectors, time};
@@ -26,15 +27,19 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     writer: Some(Writer { header: "", record: write, footer: "", loses: &[Loss::PARTS_OF_SECTORS] }),
 };
 
+/// The length of the longest device, whose two numbers have 32 bits each.
+const DEVICE_BYTES_AT_MOST: usize = 21;
+
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let mut parts = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let device = parts.next().unwrap_or_default();
-    let is_device = device.split(|byte| *byte == b',').count() == 2
+    let is_device = device.len() <= DEVICE_BYTES_AT_MOST
+        && device.split(|byte| *byte == b',').count() == 2
         && device.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
     if !is_device {
         // Before the first event, a line without a device means another format. After it, the line belongs to
         // the summary.
-        return if state.choice.is_some() || line.is_empty() {
+        return if state.has_action() || line.is_empty() {
             Ok(Line::Nothing)
         } else {
             Err(format!("{} does not begin with a device, like 259,0", quote(line)))
@@ -50,8 +55,12 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     };
     let at = time(at, 1_000_000_000)?;
     let [action @ (b'Q' | b'D')] = *action else { return Ok(Line::Skip("an event other than Q or D")) };
-    if *state.choice.get_or_insert(action) != action {
+    if state.action_of(device, action)? != action {
         return Ok(Line::Skip("an event of a request that is counted already"));
+    }
+    // An F before the command asks for a flush.
+    if rwbs.strip_prefix(b"F").unwrap_or(rwbs).starts_with(b"Z") {
+        return Ok(Line::Skip("a command to a zone"));
     }
     let op = match rwbs.iter().find(|letter| b"RWD".contains(letter)) {
         Some(b'R') => Op::Read,

@@ -5,7 +5,8 @@
 //! milliseconds, a block has 512 bytes, and the flags are in hexadecimal, with bit 0 set for a read. SSDsim
 //! writes the same columns with times in nanoseconds. The option `time_unit=` selects the unit. Without it,
 //! the first time above zero decides: a whole number of at least a million (a quarter of an hour in
-//! milliseconds) means nanoseconds, and any other number means milliseconds. A device is a volume.
+//! milliseconds) means nanoseconds, and any other number means milliseconds. The reader tells which unit it
+//! took, and why. A device is a volume.
 
 use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors, time};
 use super::record::{Line, Record, Unit};
@@ -13,6 +14,7 @@ use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::{ReaderState, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;
+use fulgurite_base::option::name_of;
 use std::io::Write as _;
 
 pub(super) static FORMAT: FormatRow = FormatRow {
@@ -38,24 +40,34 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let flags = u32::from_str_radix(text, 16)
         .map_err(|_| format!("flags {} are not a hexadecimal number, like 1", quote(flags)))?;
     let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
-    if state.options.time_unit.is_none() {
-        state.options.time_unit = unit_of(at);
+    if state.options.time_unit.is_none()
+        && let Some((unit, why)) = unit_of(at)
+    {
+        state.options.time_unit = Some(unit);
+        state.decide(format!(
+            "times in {}, since the first one above zero, {}, {why} (time_unit= sets the unit)",
+            name_of(unit),
+            String::from_utf8_lossy(at)
+        ));
     }
     let at = scaled_time(at, state.options.time_unit.unwrap_or(TimeUnit::Milliseconds))?;
     let (start, length) = (sectors("block", block)?, sectors("blocks", blocks)?);
     state.request(device, Record::new(at, op, start, length))
 }
 
-/// Returns the unit that the first time above zero implies; see the module. Returns `None` for a time of
-/// zero.
-fn unit_of(field: &[u8]) -> Option<TimeUnit> {
+/// Returns the unit that the first time above zero implies, and the reason; see the module. Returns `None` for
+/// a time of zero.
+fn unit_of(field: &[u8]) -> Option<(TimeUnit, &'static str)> {
     const LEAST_NANOSECONDS: u64 = 1_000_000;
     let whole = std::str::from_utf8(field).ok()?.parse::<u64>();
     match whole {
         // Zero is the same in every unit, so a later line decides.
         Ok(0) => None,
-        Ok(time) if time >= LEAST_NANOSECONDS => Some(TimeUnit::Nanoseconds),
-        _ => Some(TimeUnit::Milliseconds),
+        Ok(time) if time >= LEAST_NANOSECONDS => {
+            Some((TimeUnit::Nanoseconds, "is a whole number of at least 1,000,000"))
+        }
+        Ok(_) => Some((TimeUnit::Milliseconds, "is below 1,000,000")),
+        Err(_) => Some((TimeUnit::Milliseconds, "has a fraction")),
     }
 }
 

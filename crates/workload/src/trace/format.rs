@@ -53,6 +53,7 @@ formats! {
     TENCENT = tencent
     SYSTOR = systor
     BLKPARSE = blkparse
+    FIU = fiu
     FIO2 = fio2
     FIO3 = fio3
     MQSIM = mqsim
@@ -124,7 +125,9 @@ impl Format {
             }
         }
         spec.finish()?;
-        if let Some(device) = options.volume.as_mut().filter(|_| format == Format::BLKPARSE) {
+        if let Some(device) =
+            options.volume.as_mut().filter(|_| [Format::BLKPARSE, Format::FIU].contains(&format))
+        {
             // The kernel writes a device both as 9,0 and as 9:0, and a colon needs no quotes.
             *device = device.replace(':', ",");
         }
@@ -152,9 +155,13 @@ impl Format {
     /// whose parser accepts the first request. `first_bytes` are the first bytes of the unpacked content.
     pub(crate) fn detect(file_name: &str, first_bytes: &[u8]) -> Option<Format> {
         let name = Path::new(file_name).file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let of_part =
-            |part| ALL.iter().copied().find(|format: &Format| format.row().name_parts.contains(&part));
         let fits = |format: &Format| format.understands(first_bytes);
+        let of_part = |part| {
+            let mut of_name = ALL.iter().copied().filter(|format| format.row().name_parts.contains(&part));
+            let first = of_name.next()?;
+            // If several formats have this name, the content decides.
+            Some(of_name.find(|other| !fits(&first) && fits(other)).unwrap_or(first))
+        };
         // The last part of the name decides: `msr.oracleGeneral.zst` is a trace from MSR in the format of
         // libCacheSim.
         name.rsplit('.').find_map(of_part).or_else(|| ALL.iter().copied().find(fits))
@@ -184,7 +191,7 @@ mod tests {
 
     #[test]
     fn names_and_rows_agree() {
-        let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fio2 fio3 mqsim \
+        let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fiu fio2 fio3 mqsim \
             oracle-general midas";
         for (format, name) in ALL.iter().copied().zip(names.split(' ')) {
             assert_eq!(format.name(), name);

@@ -23,6 +23,7 @@ pub struct Trace {
     skipped: Vec<Skipped>,
     clamped: u64,
     volumes: Vec<Arc<[u8]>>,
+    decided: String,
 }
 
 impl Trace {
@@ -46,6 +47,7 @@ impl Trace {
             skipped: reader.skipped().to_vec(),
             clamped: reader.clamped(),
             volumes: reader.volumes().to_vec(),
+            decided: reader.decided(),
         })
     }
 
@@ -72,6 +74,11 @@ impl Trace {
     /// The number of records whose time was before that of their predecessor and was set to it.
     pub fn clamped(&self) -> u64 {
         self.clamped
+    }
+
+    /// What the reader decided because the trace does not say it; see [`TraceReader::decided`].
+    pub fn decided(&self) -> &str {
+        &self.decided
     }
 
     /// The names of the volumes, in the order of first appearance; none in formats without volumes.
@@ -182,6 +189,7 @@ mod tests {
             skipped: Vec::new(),
             clamped: 0,
             volumes: Vec::new(),
+            decided: String::new(),
         }
     }
 

@@ -24,6 +24,7 @@ mod cloudphysics;
 mod disksim;
 mod fio2;
 mod fio3;
+mod fiu;
 mod format;
 mod midas;
 mod mqsim;

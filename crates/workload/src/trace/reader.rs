@@ -255,6 +255,12 @@ impl TraceReader {
         self.admission.clamped
     }
 
+    /// Returns what the reader decided so far because the trace does not say it, such as the unit of its times;
+    /// an empty text if there was nothing to decide.
+    pub fn decided(&self) -> String {
+        self.state.decided()
+    }
+
     /// The names of the volumes (disks, devices, files) that have occurred so far, in the order of first
     /// appearance; none in formats without volumes. [`Record::volume`] numbers them from one on.
     pub fn volumes(&self) -> &[Arc<[u8]>] {
@@ -450,6 +456,11 @@ impl PageStream {
     /// The lines that were skipped so far; see [`TraceReader::skipped`].
     pub fn skipped(&self) -> &[Skipped] {
         self.reader.skipped()
+    }
+
+    /// Returns what the reader decided so far; see [`TraceReader::decided`].
+    pub fn decided(&self) -> String {
+        self.reader.decided()
     }
 
     /// The number of times that were set to that of the record before; see [`TraceReader::clamped`].

@@ -165,6 +165,8 @@ impl TimeUnit {
 const VOLUME_NAME_BYTES_AT_MOST: usize = 255;
 /// The most volumes of a trace. It bounds the memory for names.
 const VOLUMES_AT_MOST: usize = 1 << 18;
+/// The most decisions of a reader that are kept in words.
+const DECISIONS_AT_MOST: usize = 8;
 /// The most volumes that an error message names.
 const OTHERS_AT_MOST: usize = 12;
 
@@ -179,9 +181,12 @@ pub struct ReaderState {
     /// The time of the first line in the format's own unit, for formats whose times would overflow in
     /// nanoseconds.
     pub origin: Option<u64>,
-    /// A choice that the first lines decide for all later lines, such as the action whose events are read;
-    /// `None` before it is made.
-    pub choice: Option<u8>,
+    /// The action whose events are read, for each device.
+    actions: FxHashMap<Box<[u8]>, u8>,
+    /// What the reader decided because the trace does not say it; see [`ReaderState::decide`].
+    decisions: Vec<String>,
+    /// The number of decisions beyond those that are kept.
+    more_decisions: u64,
     /// The number of each volume by its name, from one on.
     volumes: FxHashMap<Arc<[u8]>, u32>,
     /// The names of the volumes, in the order of first appearance.
@@ -199,7 +204,9 @@ impl ReaderState {
             number: 0,
             clock: Nanos::ZERO,
             origin: None,
-            choice: None,
+            actions: FxHashMap::default(),
+            decisions: Vec::new(),
+            more_decisions: 0,
             volumes: FxHashMap::default(),
             names: Vec::new(),
             others: Vec::new(),
@@ -217,6 +224,44 @@ impl ReaderState {
     pub fn count<T>(&mut self, understand: impl FnOnce(&mut ReaderState) -> T) -> T {
         self.number += 1;
         understand(self)
+    }
+
+    /// Records a decision of the reader about something that the trace does not say. Only the first ones are
+    /// kept in words.
+    pub fn decide(&mut self, decision: String) {
+        if self.decisions.len() < DECISIONS_AT_MOST {
+            self.decisions.push(decision);
+        } else {
+            self.more_decisions += 1;
+        }
+    }
+
+    /// Returns the decisions so far, in words; an empty text if there are none.
+    pub fn decided(&self) -> String {
+        let mut all = self.decisions.join("; ");
+        if self.more_decisions > 0 {
+            all += &format!("; and {} more", self.more_decisions);
+        }
+        all
+    }
+
+    /// Whether the events of any device are read.
+    pub(super) fn has_action(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
+    /// Returns the action whose events are read for a device, which is that of its first event: `action` if
+    /// this is the first one.
+    pub(super) fn action_of(&mut self, device: &[u8], action: u8) -> Result<u8, String> {
+        if let Some(known) = self.actions.get(device) {
+            return Ok(*known);
+        }
+        if self.actions.len() == VOLUMES_AT_MOST {
+            return Err(format!("more than {VOLUMES_AT_MOST} devices"));
+        }
+        self.actions.insert(device.into(), action);
+        self.decide(format!("{} events of {}", char::from(action), String::from_utf8_lossy(device)));
+        Ok(action)
     }
 
     /// The names of the volumes that have occurred so far, in the order of first appearance.
