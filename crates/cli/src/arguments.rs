@@ -204,6 +204,9 @@ pub(crate) enum Trace {
         /// it
         #[arg(long, value_name = "NAME")]
         format: Option<String>,
+        /// Sort the requests by time, instead of clamping times that go back
+        #[arg(long)]
+        sort: bool,
         /// Page size in which footprints are counted [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
@@ -222,6 +225,9 @@ pub(crate) enum Trace {
         /// it
         #[arg(long, value_name = "NAME")]
         format: Option<String>,
+        /// Sort the requests by time, instead of clamping times that go back
+        #[arg(long)]
+        sort: bool,
         /// Page size, if one of the formats counts pages and the other bytes [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,

@@ -232,17 +232,18 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
 /// Describes, converts or generates a trace file.
 fn trace(command: Trace, common: &Common) -> Result<(), StackError> {
     match command {
-        Trace::Info { file, format, page } => {
+        Trace::Info { file, format, sort, page } => {
             let table = watched(common.quiet, "records", |_| {
-                trace_info::describe(&file, format.as_deref(), page.as_deref())
+                trace_info::describe(&file, format.as_deref(), sort, page.as_deref())
             })?;
             print_upright(&table, common)
         }
-        Trace::Convert { file, out, to, format, page, force } => {
+        Trace::Convert { file, out, to, format, sort, page, force } => {
             let converted = Converted {
                 path: &file,
                 written: Written { out: &out, force, to: &to },
                 format: format.as_deref(),
+                sort,
                 page: page.as_deref(),
             };
             let table = watched(common.quiet, "records", |_| trace_convert::convert(converted))?;

@@ -248,7 +248,7 @@ fn trace_summary(
     page: Option<String>,
     listener: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
-    watched(py, listener, move |_| trace_info::describe(&path, format.as_deref(), page.as_deref()))
+    watched(py, listener, move |_| trace_info::describe(&path, format.as_deref(), false, page.as_deref()))
         .map(Table::new)
 }
 

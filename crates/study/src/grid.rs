@@ -39,14 +39,21 @@ pub(crate) fn seed(text: &str) -> Result<u64, StackError> {
 
 /// Refuses a trace format if no workload is read from a file, because the format would have no effect.
 pub(crate) fn check_format(formats: &[String], workloads: &[String]) -> Result<(), StackError> {
+    if formats.is_empty() {
+        return Ok(());
+    }
+    check_file(&format!("--format {}", formats.join(",")), workloads)
+}
+
+/// Refuses an argument about trace files if no workload is read from a file.
+fn check_file(argument: &str, workloads: &[String]) -> Result<(), StackError> {
     // A name that is no workload is refused later, with a more precise message.
     let is_no_file = |text: &String| Workload::parse(text, None).is_ok_and(|workload| !workload.is_file());
-    if formats.is_empty() || workloads.is_empty() || !workloads.iter().all(is_no_file) {
+    if workloads.is_empty() || !workloads.iter().all(is_no_file) {
         return Ok(());
     }
     Err(StackError::request(format!(
-        "--format {} does not go with {}, which is not read from a file; accepted: a trace file, or leave it out",
-        formats.join(","),
+        "{argument} does not go with {}, which is not read from a file; accepted: a trace file, or leave it out",
         workloads.join(",")
     )))
 }
@@ -72,6 +79,9 @@ pub fn span(
     let axes = axes(command, settings)?;
     let values = |name| settings.get(name).map_or(&[][..], Vec::as_slice);
     check_format(values("format"), values("workload"))?;
+    if values("sort").iter().any(|value| value == "yes") {
+        check_file("--sort", values("workload"))?;
+    }
     let lengths = axes.iter().map(|(_, values)| values.len());
     let size = lengths.clone().try_fold(1usize, usize::checked_mul).ok_or_else(|| {
         StackError::request("the lists of values give too many runs to count; accepted: fewer values")

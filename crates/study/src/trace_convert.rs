@@ -44,6 +44,8 @@ pub struct Converted<'a> {
     /// The format of the trace to read, with options. `None` means that the name and the content of the trace
     /// tell.
     pub format: Option<&'a str>,
+    /// Whether to sort the requests by time.
+    pub sort: bool,
     /// The page size in bytes; `None` means 4 KiB.
     pub page: Option<&'a str>,
 }
@@ -55,14 +57,15 @@ fn output_at(out: &Path, force: bool) -> Named<'_> {
 }
 
 /// Converts a trace into a file. The file appears complete or not at all.
-pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Result<Table, StackError> {
-    let (format, options) = match format {
+pub fn convert(Converted { path, written, format, sort, page }: Converted<'_>) -> Result<Table, StackError> {
+    let (format, mut options) = match format {
         Some(spec) => {
             let (format, options) = Format::parse(spec)?;
             (Some(format), options)
         }
         None => (None, TraceOptions::default()),
     };
+    options.sort |= sort;
     let to = Format::from_name(written.to)?;
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
     let out = written.output();

@@ -12,11 +12,17 @@ use std::path::Path;
 
 /// Describes the trace file at `path`. `format` is needed only if the name and the content of the file do not
 /// tell the format. With its option `volume=list` there is a row for each volume. `page` is the page size in
-/// which the footprint is counted; `None` means 4 KiB.
-pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<Table, StackError> {
+/// which the footprint is counted; `None` means 4 KiB. With `sort` the requests are sorted by time.
+pub fn describe(
+    path: &str,
+    format: Option<&str>,
+    sort: bool,
+    page: Option<&str>,
+) -> Result<Table, StackError> {
     let format = format.map(Format::parse).transpose()?;
     let (format, mut options) =
         format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
+    options.sort |= sort;
     let is_list = options.volume.as_deref() == Some(LIST);
     if is_list {
         options.volume = None;

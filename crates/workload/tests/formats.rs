@@ -795,7 +795,12 @@ fn reading_many_records_at_a_time_equals_reading_one_by_one() {
     write_oracle_general(&records, &mut bytes).unwrap();
     // A record of length zero is skipped in both ways of reading.
     bytes[24 * 7 + 12..24 * 7 + 16].fill(0);
-    for spec in ["oracle-general", "oracle-general:objects=yes", "oracle-general:write_share=30%"] {
+    for spec in [
+        "oracle-general",
+        "oracle-general:objects=yes",
+        "oracle-general:write_share=30%",
+        "oracle-general:sort=yes",
+    ] {
         let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
         let open = |bytes: &[u8]| {
             let reader = TraceReader::new("file", Cursor::new(bytes.to_vec()), Some(format), options.clone());

@@ -100,6 +100,66 @@ fn times_start_at_zero_and_never_decrease() {
     );
 }
 
+/// The rule: first lines whose times are later than most of those after them are clamped, and not all others.
+#[test]
+fn a_late_first_line_clamps_only_itself() {
+    let lines = |late: &[u64], good: u64, line: fn(u64) -> String| -> String {
+        late.iter().copied().chain(1_000..1_000 + good).map(line).collect()
+    };
+    let formats: [(Format, fn(u64) -> String); 4] = [
+        (Format::MSR, |at| format!("{},h,0,Read,0,512,0\n", 128_166_372_003_061_629 + at * 10_000_000)),
+        (Format::SPC, |at| format!("0,0,512,R,{at}\n")),
+        (Format::MIDAS, |at| format!("{at}.000000000 0 0 512\n")),
+        (Format::CLOUD_PHYSICS, |at| format!("1,{at},28,512,0\n")),
+    ];
+    for (format, line) in formats {
+        for (late, good) in
+            [(&[90_000][..], 1_000), (&[90_000, 80_000, 95_000], 1_000), (&[90_000], 3), (&[], 9)]
+        {
+            let trace = read(lines(late, good, line).as_bytes(), Some(format)).unwrap();
+            let seconds: Vec<u64> =
+                trace.records().iter().map(|record| record.at.0 / 1_000_000_000).collect();
+            let expected: Vec<u64> = late.iter().map(|_| 0).chain(0..good).collect();
+            assert_eq!((seconds, trace.clamped()), (expected, late.len() as u64), "{format:?}");
+        }
+        // A single early line is the odd one, and lines without any order have no late beginning.
+        let early = read([line(50), line(7), line(51), line(52)].concat().as_bytes(), Some(format)).unwrap();
+        assert_eq!((early.clamped(), early.records()[3].at), (1, Nanos(2_000_000_000)), "{format:?}");
+        let falling: String = (0..600).rev().map(line).collect();
+        assert_eq!(read(falling.as_bytes(), Some(format)).unwrap().clamped(), 599, "{format:?}");
+    }
+}
+
+/// The rule: with `sort=yes`, requests come in the order of time, and no time is clamped. Requests of the same
+/// time keep their order.
+#[test]
+fn requests_are_sorted_on_demand() {
+    // Two files of a disk each, one behind the other, and a late line at the beginning.
+    let line = |at: u64, disk: u64, offset: u64| format!("{at}0000000,h,{disk},Read,{offset},512,0\n");
+    let parts = [
+        line(5_000, 0, 9),
+        (0..999).map(|at| line(10 + at, 0, 7)).collect(),
+        (0..999).map(|at| line(10 + at, 1, 8)).collect(),
+    ];
+    let read = |sort: bool| {
+        let options = TraceOptions { sort, ..TraceOptions::default() };
+        let source = Cursor::new(parts.concat());
+        Trace::read(TraceReader::new("t.msr", source, None, options).unwrap()).unwrap()
+    };
+    assert_eq!(read(false).clamped(), 1 + 998);
+    let sorted = read(true);
+    let places: Vec<(u64, u64)> =
+        sorted.records().iter().map(|record| (record.at.0 / 1_000_000_000, record.start)).collect();
+    let expected: Vec<(u64, u64)> = (0..999).flat_map(|at| [(at, 7), (at, 8)]).chain([(4_990, 9)]).collect();
+    assert_eq!((places, sorted.clamped()), (expected, 0));
+    let (format, options) = Format::parse("page-ops:sort=yes").unwrap();
+    let source = || Cursor::new(&b"R 5\nW 3\nR 4\nnonsense\n"[..]);
+    let reader = TraceReader::new("t", source(), Some(format), options.clone()).unwrap();
+    assert_eq!(Trace::read(reader).unwrap_err().line, Some(4));
+    let none = TraceReader::new("t", Cursor::new(b""), Some(format), options).unwrap();
+    assert_eq!(Trace::read(none).unwrap_err().reason, "no page-ops request in this file");
+}
+
 #[test]
 fn packed_files_have_the_same_records() {
     let expected = read(PAGES, None).unwrap();

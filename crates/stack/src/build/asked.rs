@@ -2,7 +2,7 @@
 
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::pattern::Pattern;
-use crate::workload::AddressMap;
+use crate::workload::{AddressMap, TraceForm};
 use fulgurite_base::units::{Portion, Share};
 use fulgurite_base::{Choice, Nanos};
 use fulgurite_bench::Extent;
@@ -21,6 +21,7 @@ pub(crate) struct Asked {
     pub scale: Option<u64>,
     pub degree: Option<String>,
     pub format: Option<(Format, TraceOptions)>,
+    pub sort: bool,
     pub device: Option<DeviceConfig>,
     pub destroy_contents: bool,
     pub layer: Option<LayerConfig>,
@@ -101,4 +102,17 @@ impl Choice for SuiteName {
         ("zones", SuiteName::Zones),
         ("over-provisioning", SuiteName::OverProvisioning),
     ];
+}
+
+impl Asked {
+    /// Takes the form of a trace; `None` if no setting concerns it.
+    pub(super) fn trace_form(&mut self) -> Option<TraceForm> {
+        let (format, options) = match self.format.take() {
+            Some((format, options)) => (Some(format), options),
+            None if self.sort => (None, TraceOptions::default()),
+            None => return None,
+        };
+        let sort = self.sort || options.sort;
+        Some((format, TraceOptions { sort, ..options }))
+    }
 }

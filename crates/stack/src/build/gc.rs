@@ -11,7 +11,8 @@ use fulgurite_ftl::{Collect, FtlConfig};
 
 pub(super) fn gc(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
     let (page_bytes, seed) = (asked.page_bytes, asked.seed);
-    let workload = workloads.get(&asked.workload, asked.format.take())?;
+    let form = asked.trace_form();
+    let workload = workloads.get(&asked.workload, form)?;
     let ftl = translation_shape(&asked)?;
     let logical = u64::from(ftl.logical_pages);
     let rows = gc_rows(&asked, logical)?;

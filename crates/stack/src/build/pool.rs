@@ -18,7 +18,8 @@ const DEFAULT_OPS: u64 = 1_000_000;
 
 pub(super) fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
     let (page_bytes, seed) = (asked.page_bytes, asked.seed);
-    let workload = workloads.get(&asked.workload, asked.format.take())?;
+    let form = asked.trace_form();
+    let workload = workloads.get(&asked.workload, form)?;
     let frames = asked.frames.ok_or_else(|| StackError::request("--frames is missing"))?;
     // `stack` consumes `asked`, so the settings of the pool are taken out first.
     let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());

@@ -14,7 +14,8 @@ const DEFAULT_REPLAY_OPS: u64 = 100_000;
 
 pub(super) fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
     let seed = asked.seed;
-    let workload = workloads.get(&asked.workload, asked.format.take())?;
+    let form = asked.trace_form();
+    let workload = workloads.get(&asked.workload, form)?;
     let addresses = asked.addresses.unwrap_or(AddressMap::Scale);
     let arrivals = arrivals(&asked, &workload)?;
     let rows = asked.time_interval.map_or(Rows::Run, Rows::TimeIntervals);

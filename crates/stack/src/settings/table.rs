@@ -599,6 +599,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: no_effect,
     },
     Setting {
+        name: "sort",
+        written: "",
+        help: |_| "Sort the requests of the trace by time, instead of clamping times that go back",
+        commands: &[(Pool, Nothing), (Gc, Nothing), (Replay, Nothing)],
+        read: |asked, text| put(&mut asked.sort, units::parse_yes_no(text)),
+        // The identity includes the hash of the requests, as for the format.
+        show: no_effect,
+    },
+    Setting {
         name: "seed",
         written: "N",
         help: |_| "Seed of all randomness",

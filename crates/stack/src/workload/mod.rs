@@ -36,6 +36,10 @@ pub(crate) const OWN_TRACE: &str = "postgres-pgbench";
 pub(crate) const OWN_TRACE_ABOUT: &str =
     "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)";
 
+/// The form of a trace: its format, or `None` if the name and the content of the file tell it, and the options
+/// of its reader.
+pub type TraceForm = (Option<Format>, TraceOptions);
+
 /// A workload: a generator or a trace, with a label.
 #[derive(Clone, Debug)]
 pub struct Workload {
@@ -61,8 +65,8 @@ fn is_like_a_path(name: &str) -> bool {
 
 impl Workload {
     /// Parses the workload that `text` names; `-` is a trace from standard input. A trace is read when it is
-    /// bound. It is read in `format`, or in the detected format if that is `None`.
-    pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
+    /// bound. It is read in `form`, or in the detected format if that is `None`.
+    pub fn parse(text: &str, form: Option<TraceForm>) -> Result<Workload, StackError> {
         let path = Path::new(text);
         let name = text.split(':').next().unwrap_or(text);
         let is_file = is_standard(path) || path.exists();
@@ -81,7 +85,7 @@ impl Workload {
         let trace = if text == OWN_TRACE {
             TraceFile::own()
         } else if is_file {
-            TraceFile::at(path, format)
+            TraceFile::at(path, form.unwrap_or_default())
         } else if name == OWN_TRACE {
             return Err(StackError::request(format!(
                 "{OWN_TRACE} has no options; accepted: {OWN_TRACE} alone"

@@ -1,8 +1,7 @@
 //! Keeps the workloads of a grid, so that the grid reads each trace file only once.
 
-use super::Workload;
+use super::{TraceForm, Workload};
 use crate::StackError;
-use fulgurite_workload::trace::{Format, TraceOptions};
 use std::collections::BTreeMap;
 
 /// The workloads of a grid, by the texts that name them.
@@ -29,17 +28,13 @@ impl Workloads {
     }
 
     /// Returns the workload that `text` names. Parses it on the first call.
-    pub(crate) fn get(
-        &mut self,
-        text: &str,
-        format: Option<(Format, TraceOptions)>,
-    ) -> Result<Workload, StackError> {
-        // The key contains the format, because the same file in another format is another workload.
-        let key = format!("{text} {format:?}");
+    pub(crate) fn get(&mut self, text: &str, form: Option<TraceForm>) -> Result<Workload, StackError> {
+        // The key contains the form, because the same file in another form is another workload.
+        let key = format!("{text} {form:?}");
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let workload = Workload::parse(text, format)?;
+        let workload = Workload::parse(text, form)?;
         self.known.insert(key, workload.clone());
         Ok(workload)
     }

@@ -7,7 +7,7 @@ use crate::StackError;
 use crate::progress::step;
 use fulgurite_files::obstacle;
 use fulgurite_files::output::is_standard;
-use fulgurite_workload::trace::{Format, TraceError, TraceOptions, TraceReader};
+use fulgurite_workload::trace::{Format, Scratch, TraceError, TraceOptions, TraceReader};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -79,6 +79,7 @@ pub fn open_trace(
     let reader = if is_standard(path) {
         let step = step(format!("reading {STANDARD_INPUT}"), 0);
         TraceReader::new(STANDARD_INPUT, step.reading(io::stdin()), format, options)
+            .map(|reader| reader.with_scratch(scratch))
     } else {
         open_file(path, format, options)
     };
@@ -105,5 +106,10 @@ pub(super) fn open_file(
     }
     let bytes = if metadata.is_file() { metadata.len() } else { 0 };
     let step = step(format!("reading {name}"), bytes);
-    TraceReader::new(&name, step.reading(file), format, options)
+    Ok(TraceReader::new(&name, step.reading(file), format, options)?.with_scratch(scratch))
+}
+
+/// Creates a file for the requests of a trace that is sorted and does not fit in memory.
+pub(super) fn scratch() -> io::Result<Box<dyn Scratch>> {
+    Ok(Box::new(tempfile::tempfile()?))
 }

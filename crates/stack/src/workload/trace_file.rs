@@ -1,7 +1,8 @@
 //! Reads a trace file when it is needed, and keeps its pages for each page size and numbering.
 
+use super::TraceForm;
 use super::altered::Altered;
-use super::spool::{Spool, is_read_once, name_of, open_file};
+use super::spool::{Spool, is_read_once, name_of, open_file, scratch};
 use crate::StackError;
 use crate::progress::step;
 use fulgurite_base::{Nanos, PageId, fnv1a};
@@ -92,10 +93,8 @@ impl TraceFile {
         TraceFile::new(None, None, TraceOptions::default())
     }
 
-    /// Creates the trace at `path`, in the given or the detected format.
-    pub(super) fn at(path: &Path, format: Option<(Format, TraceOptions)>) -> TraceFile {
-        let (format, options) =
-            format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
+    /// Creates the trace at `path`, in the given form.
+    pub(super) fn at(path: &Path, (format, options): TraceForm) -> TraceFile {
         TraceFile::new(Some(path.to_owned()), format, options)
     }
 
@@ -127,6 +126,7 @@ impl TraceFile {
             Some(path) if is_read_once(path) => {
                 let bytes = self.spool.open(path)?;
                 TraceReader::new(&name_of(path), bytes, self.format, self.options.clone())
+                    .map(|reader| reader.with_scratch(scratch))
             }
             Some(path) => open_file(path, self.format, self.options.clone()),
         };

@@ -3,7 +3,7 @@
 //!
 //! Invariants: times start at zero and never decrease; every record is at least one unit long and ends within
 //! 64 bits; a trace has at least one request. The readers enforce them: they skip and count lines without a
-//! valid record, and clamp and count times that decrease. A line that cannot be parsed is an error that names
+//! valid record, and clamp and count times that decrease, or sort the records by time. A line that cannot be parsed is an error that names
 //! the file and the line.
 //!
 //! [`open`] streams a trace. [`Trace::load`] keeps its records in memory, for page requests and for a
@@ -15,6 +15,7 @@ mod record;
 mod field;
 mod input;
 mod paging;
+mod sort;
 mod space;
 mod state;
 mod row;
@@ -49,6 +50,7 @@ pub use oracle_general::write_oracle_general;
 pub use reader::{PageStream, Skipped, TraceReader, open};
 pub use record::{Line, Record, Unit};
 pub use row::{FormatRow, Loss, PlainLines, Shape, Writer};
+pub use sort::{OpenScratch, Scratch};
 pub use state::{Long, ReaderState, TimeUnit, TraceOptions, volume_text};
 pub use summary::{OpSummary, Sizes, Summary};
 pub use writer::TraceWriter;

@@ -8,13 +8,14 @@ use super::input::Lines;
 use super::paging::{Paging, requests};
 use super::record::{Line, Record, Unit};
 use super::row::{PlainLines, Shape};
+use super::sort::{OpenScratch, Sorted, Sorter};
 use super::space::{AddressSpace, REGION_BYTES};
 use super::state::{Long, ReaderState, TraceOptions, volume_text};
 use crate::{Op, Request};
 use fulgurite_base::{Nanos, SpecError};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +24,9 @@ use std::sync::Arc;
 /// becomes of longer ones. Trims have any length.
 const BYTES_MAX: u64 = 1 << 30;
 const PAGES_MAX: u64 = 1 << 20;
+
+/// The number of records that are read at once. They fit in the first-level cache of a CPU.
+const TOGETHER: usize = 256;
 
 /// The number of lines that were skipped for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,13 @@ pub struct TraceReader {
     skipped: Vec<Skipped>,
     /// A buffer for records that were parsed together and are passed on one by one.
     plain: Vec<Record>,
+    /// The records in the order of time, if they are sorted and all lines were read.
+    sorted: Option<Sorted>,
+    /// Records that were read together. `next` returns those from index `ahead_at` on.
+    ahead: Vec<Record>,
+    ahead_at: usize,
+    /// The error behind the records of `ahead`.
+    failed: Option<TraceError>,
     is_done: bool,
 }
 
@@ -70,11 +81,37 @@ struct Admission {
     long: Long,
     /// Whether every record becomes a request for one page; see [`TraceOptions::objects`].
     objects: bool,
+    stage: Stage,
+    /// Whether there was a request.
+    has_request: bool,
     /// The time of the first request on the format's own clock; `None` before the first request.
     origin: Option<Nanos>,
     /// The time of the last record, relative to the first one.
     now: Nanos,
     clamped: u64,
+}
+
+/// The stage of reading, which decides what becomes of a record.
+enum Stage {
+    /// The first records are held back, to find out whether their times are later than those of the others.
+    First(Vec<Record>),
+    /// All records are collected, to be sorted.
+    Sorting(Sorter),
+    /// Records are passed on at once.
+    Running,
+}
+
+/// The number of records that are held back.
+const FIRST_RECORDS: usize = 256;
+
+/// Returns the number of records at the beginning that are late: more than half of the records after each of
+/// them have earlier times. Returns 0 if this is so of half of all records, because they have no order then.
+fn late_records(first: &[Record]) -> usize {
+    let is_late = |at: usize| {
+        let after = &first[at + 1..];
+        2 * after.iter().filter(|record| record.at < first[at].at).count() > after.len()
+    };
+    (0..first.len().div_ceil(2)).find(|at| !is_late(*at)).unwrap_or(0)
 }
 
 impl Admission {
@@ -102,6 +139,45 @@ impl Admission {
         if record.start.checked_add(record.length).is_none() {
             return Err(self.beyond_the_end(&record));
         }
+        self.has_request = true;
+        match self.stage {
+            Stage::Running => each(self.timed(record)),
+            _ => self.keep(record, each)?,
+        }
+        Ok(())
+    }
+
+    /// Keeps a record until all first records, or all records, are there.
+    fn keep(&mut self, record: Record, each: &mut impl FnMut(Record)) -> Result<(), String> {
+        match &mut self.stage {
+            Stage::Running => {}
+            Stage::Sorting(sorter) => sorter.push(record).map_err(|error| not_sorted(&error))?,
+            Stage::First(first) => {
+                first.push(record);
+                if first.len() == FIRST_RECORDS {
+                    self.pass_first(each);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on the records that were held back. Late ones get the time of the first record that is not late.
+    fn pass_first(&mut self, each: &mut impl FnMut(Record)) {
+        let Stage::First(first) = &mut self.stage else { return };
+        let first = std::mem::take(first);
+        self.stage = Stage::Running;
+        let late = late_records(&first);
+        self.clamped += late as u64;
+        for (at, record) in first.iter().enumerate() {
+            let passed = if at < late { Record { at: Nanos::ZERO, ..*record } } else { self.timed(*record) };
+            each(passed);
+        }
+    }
+
+    /// Makes the time of a record relative to the first one, and clamps it if it decreases.
+    #[inline]
+    fn timed(&mut self, mut record: Record) -> Record {
         let origin = *self.origin.get_or_insert(record.at);
         // The sum is the time of an earlier record on the format's clock, so it does not overflow.
         if record.at < origin + self.now {
@@ -110,8 +186,7 @@ impl Admission {
             self.now = record.at - origin;
         }
         record.at = self.now;
-        each(record);
-        Ok(())
+        record
     }
 
     /// Whether a long read or write is left out. Fails if the options refuse it.
@@ -161,6 +236,10 @@ pub fn open(
 /// The byte order mark, which some editors and spreadsheets write before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+fn not_sorted(error: &io::Error) -> String {
+    format!("its requests cannot be sorted: {error}")
+}
+
 const NO_LENGTH: &str = "a request of length zero";
 const TOO_LONG: &str = "a read or write above 1 GiB or 2^20 pages";
 
@@ -208,6 +287,11 @@ impl TraceReader {
                 most: if format.unit() == Unit::Bytes { BYTES_MAX } else { PAGES_MAX },
                 long: options.long,
                 objects: options.objects,
+                stage: match options.sort {
+                    true => Stage::Sorting(Sorter::new(None)),
+                    false => Stage::First(Vec::new()),
+                },
+                has_request: false,
                 origin: None,
                 now: Nanos::ZERO,
                 clamped: 0,
@@ -216,8 +300,21 @@ impl TraceReader {
             record_bytes,
             skipped: Vec::new(),
             plain: Vec::new(),
+            sorted: None,
+            ahead: Vec::new(),
+            ahead_at: 0,
+            failed: None,
             is_done: false,
         })
+    }
+
+    /// Provides scratch files for a trace that is sorted (see [`TraceOptions::sort`]) and does not fit in
+    /// memory. Without this call all its records are kept in memory. Call it before the first record is read.
+    pub fn with_scratch(mut self, open: OpenScratch) -> TraceReader {
+        if let Stage::Sorting(sorter) = &mut self.admission.stage {
+            *sorter = Sorter::new(Some(open));
+        }
+        self
     }
 
     /// The format of the trace.
@@ -290,37 +387,63 @@ impl TraceReader {
                 if let Err(reason) =
                     space.place(record.volume, record.start..record.start + record.length, each)
                 {
-                    return Some(Err(reader.error_here(reason)));
+                    return Some(Err(reader.lines.error(reason)));
                 }
             }
             placed.pop_front().map(Ok)
         })
     }
 
-    fn advance(&mut self) -> Result<Option<Record>, TraceError> {
-        let mut found = None;
-        // The loop is needed because a line may hold no record.
-        while found.is_none() && self.advance_by(1, |record| found = Some(record))? {}
-        Ok(found)
+    /// Reads `most` more lines or binary records. Calls `each` with the records that are passed on; the first
+    /// ones are held back for some lines, and records that are sorted are held back until the last line. A
+    /// large `most` is several times faster than one by one. Returns false at the end of the trace.
+    fn advance_by(&mut self, most: usize, mut each: impl FnMut(Record)) -> Result<bool, TraceError> {
+        if self.sorted.is_some() {
+            return self.pass_sorted(most, &mut each);
+        }
+        let more = self.advance_input(most, &mut each);
+        if !matches!(more, Ok(true)) {
+            // The records before the end or the error are passed on.
+            self.admission.pass_first(&mut each);
+        }
+        if matches!(more, Ok(false))
+            && let Stage::Sorting(sorter) = &mut self.admission.stage
+        {
+            let sorter = std::mem::replace(sorter, Sorter::new(None));
+            self.admission.stage = Stage::Running;
+            self.sorted = Some(sorter.finish().map_err(|error| self.lines.error(not_sorted(&error)))?);
+            return Ok(true);
+        }
+        more
     }
 
-    /// Calls `each` with the records of at most `most` of the next lines or binary records. A large `most` is
-    /// several times faster than one by one. Returns false at the end of the trace.
-    fn advance_by(&mut self, most: usize, mut each: impl FnMut(Record)) -> Result<bool, TraceError> {
+    /// Does the work of [`TraceReader::advance_by`] for records that were sorted.
+    fn pass_sorted(&mut self, most: usize, each: &mut impl FnMut(Record)) -> Result<bool, TraceError> {
+        for _ in 0..most {
+            let Some(sorted) = &mut self.sorted else { return Ok(false) };
+            match sorted.next().map_err(|error| self.lines.error(not_sorted(&error)))? {
+                Some(record) => each(self.admission.timed(record)),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does the work of [`TraceReader::advance_by`] while there are lines to read.
+    fn advance_input(&mut self, most: usize, each: &mut impl FnMut(Record)) -> Result<bool, TraceError> {
         let parse = match self.format.row().shape {
             Shape::Records { parse, .. } => parse,
             Shape::Lines { parse, plain } => return self.advance_lines(parse, plain, most, each),
         };
         let before = self.lines.number();
         let Some(records) = self.lines.next_records(self.record_bytes, most)? else {
-            // The first request sets the origin, so a trace without an origin has no request.
-            return if self.admission.origin.is_some() { Ok(false) } else { Err(self.no_request()) };
+            return if self.admission.has_request { Ok(false) } else { Err(self.no_request()) };
         };
         // The records borrow the buffer of `lines`, so the error is created after the loop.
         let mut refused = None;
         for (at, record) in (1..).zip(records.chunks_exact(self.record_bytes)) {
             let understood = self.state.count(|state| parse(record, state));
-            if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, &mut each) {
+            if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, each) {
                 refused = Some(format!("record {}: {reason}", before + at));
                 break;
             }
@@ -337,23 +460,23 @@ impl TraceReader {
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
         plain: Option<PlainLines>,
         most: usize,
-        mut each: impl FnMut(Record),
+        each: &mut impl FnMut(Record),
     ) -> Result<bool, TraceError> {
         let mut left = most;
         while left > 0 {
             if let Some(plain) = plain {
-                let read = self.advance_plain(plain, left, &mut each)?;
+                let read = self.advance_plain(plain, left, each)?;
                 left -= read;
                 if read > 0 {
                     continue;
                 }
             }
             let Some(line) = self.lines.next()? else {
-                return if self.admission.origin.is_some() { Ok(false) } else { Err(self.no_request()) };
+                return if self.admission.has_request { Ok(false) } else { Err(self.no_request()) };
             };
             let understood =
                 self.state.count(|state| parse(line, state)).map_err(|reason| unless_binary(line, reason));
-            if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, &mut each) {
+            if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, each) {
                 return Err(self.error_here(reason));
             }
             left -= 1;
@@ -369,8 +492,6 @@ impl TraceReader {
         most: usize,
         each: &mut impl FnMut(Record),
     ) -> Result<usize, TraceError> {
-        // This number of records fits in the first-level cache of a CPU.
-        const TOGETHER: usize = 256;
         self.plain.clear();
         let bytes = plain(self.lines.at_hand(), most.min(TOGETHER), &mut self.plain);
         let before = self.lines.number();
@@ -428,13 +549,25 @@ impl Iterator for TraceReader {
     type Item = Result<Record, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done {
-            return None;
+        loop {
+            if let Some(record) = self.ahead.get(self.ahead_at) {
+                self.ahead_at += 1;
+                return Some(Ok(*record));
+            }
+            if let Some(error) = self.failed.take() {
+                return Some(Err(error));
+            }
+            if self.is_done {
+                return None;
+            }
+            let mut ahead = std::mem::take(&mut self.ahead);
+            ahead.clear();
+            let more = self.advance_by(TOGETHER, |record| ahead.push(record));
+            (self.ahead, self.ahead_at) = (ahead, 0);
+            // After an error, the position in the file is not reliable, so the reader stops.
+            self.is_done = !matches!(more, Ok(true));
+            self.failed = more.err();
         }
-        let item = self.advance().transpose();
-        // After an error, the position in the file is not reliable, so the reader stops.
-        self.is_done = !matches!(item, Some(Ok(_)));
-        item
     }
 }
 
@@ -482,7 +615,7 @@ impl PageStream {
                 failed.get_or_insert(reason);
             }
         })?;
-        failed.map_or(Ok(more), |reason| Err(reader.error_here(reason)))
+        failed.map_or(Ok(more), |reason| Err(reader.lines.error(reason)))
     }
 }
 
@@ -500,7 +633,7 @@ impl Iterator for PageStream {
                 requests(&record, pages, |request| ahead.push_back(request));
             });
             if let Err(reason) = placed {
-                return Some(Err(reader.error_here(reason)));
+                return Some(Err(reader.lines.error(reason)));
             }
         }
         self.ahead.pop_front().map(Ok)

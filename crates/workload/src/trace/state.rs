@@ -23,6 +23,8 @@ pub struct TraceOptions {
     pub objects: bool,
     /// The treatment of reads and writes above 1 GiB or 2^20 pages.
     pub long: Long,
+    /// Whether the requests are sorted by time before the first one is passed on.
+    pub sort: bool,
     /// Whether the requests of a second are placed a microsecond apart, in a format with times in whole
     /// seconds.
     pub spread: bool,
@@ -37,6 +39,7 @@ impl Default for TraceOptions {
             objects: false,
             spread: false,
             long: Long::Skip,
+            sort: false,
         }
     }
 }
@@ -51,6 +54,9 @@ impl fmt::Debug for TraceOptions {
         shown.field("spread", &self.spread);
         if self.long != Long::Skip {
             shown.field("long", &self.long);
+        }
+        if self.sort {
+            shown.field("sort", &self.sort);
         }
         shown.finish()
     }
@@ -107,7 +113,7 @@ const LONG: Form<Long> = Form::choice("skip|read|refuse");
 
 impl TraceOptions {
     /// The keys of the options that every format accepts.
-    pub const OF_ALL: &'static [&'static str] = &["objects", "long"];
+    pub const OF_ALL: &'static [&'static str] = &["objects", "long", "sort"];
 }
 
 /// The options of all formats together; [`FormatRow::options`](super::FormatRow) lists those of one format.
@@ -123,6 +129,7 @@ impl Declared for TraceOptions {
             "only requests to this volume; `trace info` shows all with volume=list"
         ),
         opt!("objects", objects, YES_NO, "every request is for a single page, identified by its start"),
+        opt!("sort", sort, YES_NO, "the requests are sorted by time"),
         opt!("long", long, LONG, "what becomes of reads and writes above 1 GiB (2^20 pages)"),
     ];
 }
