@@ -158,6 +158,8 @@ class Requests(Load):
     addresses: Optional[str] = None
     #: The format of the trace, if its name and content do not tell.
     format: Optional[str] = None
+    #: Whether to sort the requests of the trace by time.
+    sort: bool = False
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,8 @@ def test_the_classes_have_the_structure_of_a_run():
     counted = Run(Stack(device=Translation(logical=8 << 20, segment="64KiB")), Requests("zipf"), Measure(groups=True))
     assert counted.command == "gc"
     assert counted.settings()["logical"] == "8388608B" and counted.settings()["groups"] == "yes"
+    requests = Requests("t.msr", sort=True)
+    assert Run(Stack(), requests).settings()["sort"] == "yes"
     steady = Run(Stack(), Requests("zipf", users=1), Measure(until_steady=True))
     assert steady.settings()["until_steady"] == "yes"
     assert Run(Stack("sata"), Requests("financial-like", speed=2)).settings()["speed"] == "2x"

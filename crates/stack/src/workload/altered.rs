@@ -35,7 +35,7 @@ impl Altered {
         if self.clamped > 0 && is_timed {
             said.push(format!(
                 "sets {} times that go back to that of the request before, so requests arrive in bunches and wait \
-                    for each other",
+                    for each other (--sort puts them in order)",
                 Value::Integer(self.clamped).readable()
             ));
         }
