@@ -16,6 +16,7 @@ use fulgurite_workload::trace::{
 };
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The trace file to write, as given by the user.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +82,14 @@ pub fn convert(Converted { path, written, format, sort, page }: Converted<'_>) -
         )));
     }
     let counts = reader.format().name();
-    let mut table =
-        put(out, to, unit, page_bytes, counts, reader.by_ref().map(|record| record.map_err(wrong)))?;
+    let mut named = 0;
+    let records = std::iter::from_fn(|| {
+        let record = reader.next()?.map_err(wrong);
+        let names = reader.volumes()[named..].to_vec();
+        named += names.len();
+        Some(record.map(|record| (record, names)))
+    });
+    let mut table = put(out, to, unit, page_bytes, counts, records)?;
     let row = &mut table.rows[0];
     row.set(Column::Skipped, Skipped::total(reader.skipped()));
     row.set(Column::TimesClamped, reader.clamped());
@@ -107,10 +114,13 @@ pub fn write(
         if number.is_multiple_of(1 << 12) {
             check_stopped();
         }
-        Ok(*record)
+        Ok((*record, Vec::new()))
     });
     put(out, to, from, page_bytes, "the trace", records)
 }
+
+/// A record, and the names of the volumes that are new in the trace.
+type RecordAndNames = (Record, Vec<Arc<[u8]>>);
 
 /// A writer that ends the call if another thread has cancelled it.
 struct Wanted<W>(W);
@@ -134,7 +144,7 @@ fn put(
     from: Unit,
     page_bytes: u64,
     source: &str,
-    records: impl Iterator<Item = Result<Record, StackError>>,
+    records: impl Iterator<Item = Result<RecordAndNames, StackError>>,
 ) -> Result<Table, StackError> {
     if to == Format::ORACLE_GENERAL && from == Unit::Pages {
         return Err(StackError::request(format!(
@@ -146,12 +156,13 @@ fn put(
         if to == Format::ORACLE_GENERAL {
             // Collects all records first, because a record in this format names the next request of its
             // object.
-            let records: Vec<Record> = records.collect::<Result<_, _>>()?;
+            let records: Vec<Record> =
+                records.map(|record| record.map(|(record, _)| record)).collect::<Result<_, _>>()?;
             let written =
                 write_oracle_general(&records, &mut Wanted(&mut packed)).and_then(|()| packed.finish());
             written.map_err(|error| out.failed(error))?;
             let mut lost = "operations".to_owned();
-            for loss in [Loss::BELOW_1_S, Loss::STARTS_IN_SECTORS] {
+            for loss in [Loss::BELOW_1_S, Loss::STARTS_IN_SECTORS, Loss::LENGTHS_OF_4_GIB, Loss::VOLUMES] {
                 if records.iter().any(loss.of) {
                     lost += "; ";
                     lost += loss.what;
@@ -227,7 +238,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
         progress.left(left, ops);
         let Request { at, op, page, pages, .. } = request;
-        Ok(Record::new(at, op, page, u64::from(pages)))
+        Ok((Record::new(at, op, page, u64::from(pages)), Vec::new()))
     });
     let (requests, left_out, lost) = write_packed(out, |packed| {
         write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records)
@@ -250,12 +261,14 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
 fn write_all(
     out: Named<'_>,
     mut writer: TraceWriter<Packed<'_>>,
-    records: impl Iterator<Item = Result<Record, StackError>>,
+    records: impl Iterator<Item = Result<RecordAndNames, StackError>>,
 ) -> Result<(u64, u64, String), StackError> {
     let failed = |error| out.failed(error);
     let mut requests = 0;
     for record in records {
-        writer.write(&record?).map_err(failed)?;
+        let (record, names) = record?;
+        writer.add_volumes(&names);
+        writer.write(&record).map_err(failed)?;
         requests += 1;
     }
     let lost = writer.lost();

@@ -10,6 +10,7 @@ use fulgurite_workload::trace::{
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
+use std::sync::Arc;
 
 fn read(spec: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
     let (format, options) = Format::parse(spec).unwrap();
@@ -29,7 +30,15 @@ fn without_volumes(trace: &Trace) -> Vec<Record> {
 }
 
 fn volumes_of(trace: &Trace) -> Vec<u32> {
-    trace.records().iter().map(|record| record.volume).collect()
+    volumes_of_records(trace.records())
+}
+
+fn volumes_of_records(records: &[Record]) -> Vec<u32> {
+    records.iter().map(|record| record.volume).collect()
+}
+
+fn has_volumes(format: Format) -> bool {
+    format.options().iter().any(|option| option.key == "volume")
 }
 
 const R: Op = Op::Read;
@@ -620,10 +629,11 @@ fn a_users_own_format_is_read_and_written() {
         }),
         writer: Some(Writer {
             header: "",
-            record: |record, _, out| {
+            record: |record, _, _, out| {
                 out.extend(format!("{}\n", record.start).bytes());
-                Some(())
+                Ok(())
             },
+            volumes: None,
             footer: "",
             loses: &[],
         }),
@@ -657,9 +667,10 @@ proptest! {
             }
             let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).unwrap();
             records.iter().for_each(|record| writer.write(record).unwrap());
-            prop_assert_eq!(writer.lost(), "nothing", "{}", format.name());
-            let (bytes, left_out) = writer.finish().unwrap();
             let trims = records.iter().filter(|record| record.op == T).count() as u64;
+            let lost = if knows_trims || trims == 0 { "nothing" } else { "trims" };
+            prop_assert_eq!(writer.lost(), lost, "{}", format.name());
+            let (bytes, left_out) = writer.finish().unwrap();
             prop_assert_eq!(left_out, if knows_trims { 0 } else { trims });
             records.retain(|record| knows_trims || record.op != T);
             if records.is_empty() {
@@ -757,6 +768,105 @@ fn a_request_that_ends_inside_a_page_becomes_whole_pages() {
         [lost(8192, 4096), lost(8192, 100), lost(100, 3996)],
         ["nothing", "parts of pages", "parts of pages"]
     );
+}
+
+/// The rule: volumes are written, with their names if the format can hold them. A format without volumes places
+/// them side by side and reports that they are lost.
+#[test]
+fn volumes_are_written_or_reported_as_lost() {
+    // The second volume is also beyond 16 TiB.
+    let places = [(1, 0), (2, 0), (1, 4096), (3, 0), (2, 1 << 44), (3, 4096), (1, 0)];
+    let records: Vec<Record> = (0u64..)
+        .zip(places)
+        .map(|(second, (volume, start))| Record { volume, ..record(second * 1_000_000_000, R, start, 4096) })
+        .collect();
+    let names = |of: &[&str]| -> Vec<Arc<[u8]>> { of.iter().map(|name| name.as_bytes().into()).collect() };
+    for (own, other) in [
+        (["hm.1", "hm.0", "a.b.7"], ["9,0", "x", "1"]),
+        (["7", "0", "18446744073709551615"], ["hm.1", "0", "a b"]),
+        (["9,0", "8,1", "259,0"], ["0", "8,0", "hm.1"]),
+        (["/d/a,b", "/d/a", "trace"], ["a b", "trace", ""]),
+    ] {
+        for format in Format::all().iter().copied().filter(|format| is_written(*format)) {
+            for (given, is_own) in [(names(&own), true), (names(&other), false), (Vec::new(), false)] {
+                let unit = if format.unit() == Unit::Pages { Unit::Bytes } else { format.unit() };
+                let mut writer = TraceWriter::new(Vec::new(), format, unit, 4096).unwrap();
+                writer.add_volumes(&given);
+                records.iter().for_each(|record| writer.write(record).unwrap());
+                let lost = writer.lost();
+                let (bytes, left_out) = writer.finish().unwrap();
+                let trace = read(format.name(), &bytes).unwrap();
+                assert_eq!((left_out, trace.records().len()), (0, 7), "{format:?}");
+                let found = trace.summary(4096).unwrap();
+                assert_eq!((found.footprint_pages, found.requests), (6, 7), "{format:?} {given:?}");
+                if !has_volumes(format) {
+                    assert!(lost.ends_with("volumes") && !lost.contains("names"), "{format:?}: {lost}");
+                    continue;
+                }
+                assert_eq!(volumes_of(&trace), volumes_of_records(&records), "{format:?} {given:?}");
+                let starts =
+                    |records: &[Record]| records.iter().map(|record| record.start).collect::<Vec<_>>();
+                assert_eq!(starts(trace.records()), starts(&records), "{format:?}");
+                let is_kept = trace.volumes() == given;
+                let expected = if is_kept || given.is_empty() { "nothing" } else { "names of volumes" };
+                assert_eq!(lost, expected, "{format:?} {given:?} {:?}", trace.volumes());
+                // Every format keeps names of its own form.
+                let is_of_format = match format.name() {
+                    "msr" => own[0] == "hm.1",
+                    "blkparse" => own[0] == "9,0",
+                    "fio2" | "fio3" => true,
+                    _ => own[0] == "7",
+                };
+                assert!(!is_own || is_kept == is_of_format, "{format:?} {given:?}");
+            }
+        }
+    }
+    let mut bytes = Vec::new();
+    write_oracle_general(&records, &mut bytes).unwrap();
+    assert_eq!(read("oracle-general", &bytes).unwrap().summary(4096).unwrap().footprint_pages, 6);
+}
+
+/// The rule: each file of an I/O log is added and opened before its first request, and closed.
+#[test]
+fn the_files_of_a_log_are_opened() {
+    let written = |format: Format| {
+        let mut writer = TraceWriter::new(Vec::new(), format, Unit::Bytes, 4096).unwrap();
+        writer.add_volumes(&["a".as_bytes().into(), "b".as_bytes().into()]);
+        for (at, volume) in [(0, 1), (1_000, 2), (1_000, 1)] {
+            writer.write(&Record { volume, ..record(at, R, 0, 512) }).unwrap();
+        }
+        String::from_utf8(writer.finish().unwrap().0).unwrap()
+    };
+    assert_eq!(
+        written(Format::FIO2),
+        "fio version 2 iolog\na add\na open\na read 0 512\nb add\nb open\nb wait 1\nb read 0 512\na read 0 512\n\
+         a close\nb close\n"
+    );
+    assert_eq!(
+        written(Format::FIO3),
+        "fio version 3 iolog\n0 a add\n0 a open\n0 a read 0 512\n1 b add\n1 b open\n1 b read 0 512\n1 a read 0 512\n"
+    );
+}
+
+/// The rule: a request that a format cannot hold is counted, and its kind is among the losses.
+#[test]
+fn kinds_of_requests_that_are_left_out_are_reported() {
+    for format in Format::all().iter().copied().filter(|format| is_written(*format)) {
+        let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).unwrap();
+        [R, T, W, T].iter().for_each(|op| writer.write(&record(0, *op, 0, 4096)).unwrap());
+        let (lost, left_out) = (writer.lost(), writer.finish().unwrap().1);
+        assert_eq!(
+            (lost.contains("trims"), left_out == 2),
+            (!has_trims(format), !has_trims(format)),
+            "{format:?}"
+        );
+    }
+    let mut writer = TraceWriter::new(Vec::new(), Format::VSCSI, Unit::Bytes, 4096).unwrap();
+    writer.write(&record(0, T, 0, 1 << 32)).unwrap();
+    assert_eq!((writer.lost(), writer.finish().unwrap().1), ("requests of 4 GiB and more".to_owned(), 1));
+    let mut writer = TraceWriter::new(Vec::new(), Format::SPC, Unit::Pages, 4096).unwrap();
+    writer.write(&record(0, R, 1 << 52, 1)).unwrap();
+    assert_eq!((writer.lost(), writer.finish().unwrap().1), ("requests beyond 2^62 bytes".to_owned(), 1));
 }
 
 /// The rule: a page whose address in bytes does not fit is skipped, and never written at the address of

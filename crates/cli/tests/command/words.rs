@@ -116,6 +116,31 @@ fn conversion_to_oracle_general_reports_losses() {
     }
 }
 
+/// The rule: `trace convert` keeps volumes where the new format has them, and names what it loses or leaves out.
+#[test]
+fn conversion_keeps_volumes_or_says_that_they_are_lost() {
+    let folder = Folder::new()
+        .with("two.spc", "0,0,4096,R,0\n1,0,4096,W,1\n")
+        .with("trim.midas", "0 1 0 4096\n0 3 1 4096\n");
+    for (to, loses, volumes) in [
+        ("disksim", "nothing", Some(2)),
+        ("msr", "names of volumes", Some(2)),
+        ("midas", "volumes", None),
+        ("oracle-general", "operations; volumes", None),
+    ] {
+        let rows = folder.rows(&format!("trace convert two.spc two.{to} --to {to}"));
+        assert_eq!(rows[0]["loses"], loses, "{to}");
+        let read = folder.rows(&format!("trace info two.{to}"));
+        assert_eq!(
+            (read[0].get("volumes").and_then(|volumes| volumes.as_u64()), &read[0]["footprint_pages"]),
+            (volumes, &2.into())
+        );
+    }
+    assert_eq!(folder.read("two.disksim"), b"0.000000 0 0 8 1\n1000.000000 1 0 8 0\n");
+    let rows = folder.rows("trace convert trim.midas trim.spc --to spc");
+    assert_eq!((&rows[0]["requests_left_out"], &rows[0]["loses"]), (&1.into(), &"trims".into()));
+}
+
 /// The rule: `volume=list` shows each volume by the name that `volume=` accepts.
 #[test]
 fn the_volumes_of_a_trace_are_listed() {

@@ -7,7 +7,7 @@
 
 use super::field::{Separator, fields, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Loss, Shape, Writer};
+use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -21,7 +21,13 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &["volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: &[Loss::BELOW_1_US] }),
+    writer: Some(Writer {
+        header: "",
+        record: write,
+        volumes: Some(VolumeColumn::NUMBER),
+        footer: "",
+        loses: &[Loss::BELOW_1_US],
+    }),
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
@@ -39,9 +45,9 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(device, Record::new(at, op, start, length))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, volume: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let op = read_or_write(record.op, 'R', 'W')?;
     let Record { at, start, length, .. } = record;
-    let _ = writeln!(out, "0,{op},{start},{length},{}", at.0 / 1_000);
-    Some(())
+    let _ = writeln!(out, "{volume},{op},{start},{length},{}", at.0 / 1_000);
+    Ok(())
 }

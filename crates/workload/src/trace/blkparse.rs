@@ -10,7 +10,7 @@
 
 use super::field::{in_sectors, quote, sectors, time};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Loss, Shape, Writer};
+use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -24,7 +24,19 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &["volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: &[Loss::PARTS_OF_SECTORS] }),
+    writer: Some(Writer {
+        header: "",
+        record: write,
+        volumes: Some(DEVICES),
+        footer: "",
+        loses: &[Loss::PARTS_OF_SECTORS],
+    }),
+};
+
+const DEVICES: VolumeColumn = VolumeColumn {
+    named: |name| is_device(name.as_bytes()).then(|| name.to_owned()),
+    numbered: |number| format!("8,{number}"),
+    ..VolumeColumn::NUMBER
 };
 
 /// The length of the longest device, whose two numbers have 32 bits each.
@@ -33,10 +45,7 @@ const DEVICE_BYTES_AT_MOST: usize = 21;
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let mut parts = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let device = parts.next().unwrap_or_default();
-    let is_device = device.len() <= DEVICE_BYTES_AT_MOST
-        && device.split(|byte| *byte == b',').count() == 2
-        && device.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
-    if !is_device {
+    if !is_device(device) {
         // Before the first event, a line without a device means another format. After it, the line belongs to
         // the summary.
         return if state.has_action() || line.is_empty() {
@@ -75,7 +84,13 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(device, Record::new(at, op, start, length))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn is_device(field: &[u8]) -> bool {
+    field.len() <= DEVICE_BYTES_AT_MOST
+        && field.split(|byte| *byte == b',').count() == 2
+        && field.iter().all(|byte| byte.is_ascii_digit() || *byte == b',')
+}
+
+fn write(record: &Record, volume: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let rwbs = match record.op {
         Op::Read => 'R',
         Op::Write => 'W',
@@ -86,7 +101,7 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     let (first, sectors) = in_sectors(record);
     let _ = writeln!(
         out,
-        "  8,0    0        0 {seconds:>5}.{nanos:09}     0  Q   {rwbs} {first} + {sectors} [fulgurite]"
+        "  {volume}    0        0 {seconds:>5}.{nanos:09}     0  Q   {rwbs} {first} + {sectors} [fulgurite]"
     );
-    Some(())
+    Ok(())
 }

@@ -26,6 +26,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     writer: Some(Writer {
         header: "version,time,op,size,lbn\n",
         record: write,
+        volumes: None,
         footer: "",
         loses: &[Loss::BELOW_1_S, Loss::STARTS_IN_SECTORS],
     }),
@@ -65,7 +66,7 @@ pub(super) fn operation(code: u8) -> Option<Op> {
     }
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, _: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let code = match record.op {
         Op::Read => "28",
         Op::Write => "2a",
@@ -73,7 +74,7 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     };
     let Record { at, start, length, .. } = record;
     let _ = writeln!(out, "1,{},{code},{length},{}", at.0 / TICK_NS, start / SECTOR_BYTES);
-    Some(())
+    Ok(())
 }
 
 fn fields(line: &[u8]) -> Result<[&[u8]; 5], String> {

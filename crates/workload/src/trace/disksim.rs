@@ -10,7 +10,7 @@
 
 use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors, time};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Loss, Shape, Writer};
+use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::{ReaderState, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -27,7 +27,13 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: false,
     options: &["time_unit", "volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: &[Loss::PARTS_OF_SECTORS] }),
+    writer: Some(Writer {
+        header: "",
+        record: write,
+        volumes: Some(VolumeColumn::NUMBER),
+        footer: "",
+        loses: &[Loss::PARTS_OF_SECTORS],
+    }),
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
@@ -77,11 +83,11 @@ pub(super) fn scaled_time(field: &[u8], unit: TimeUnit) -> Result<Nanos, String>
     Ok(Nanos(time(field, multiplier)?.0 / divisor))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, volume: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let flags = read_or_write(record.op, 1, 0)?;
     let at = record.at;
     let (millis, nanos) = (at.0 / 1_000_000, at.0 % 1_000_000);
     let (first, blocks) = in_sectors(record);
-    let _ = writeln!(out, "{millis}.{nanos:06} 0 {first} {blocks} {flags}");
-    Some(())
+    let _ = writeln!(out, "{millis}.{nanos:06} {volume} {first} {blocks} {flags}");
+    Ok(())
 }

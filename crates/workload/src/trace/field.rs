@@ -246,12 +246,12 @@ pub(crate) fn in_sectors(record: &Record) -> (u64, u64) {
     (first, (record.start + record.length).div_ceil(SECTOR_BYTES) - first)
 }
 
-/// Returns `read` for a read and `write` for a write; `None` for a trim.
-pub(crate) fn read_or_write<T>(op: Op, read: T, write: T) -> Option<T> {
+/// Returns `read` for a read and `write` for a write. A trim is lost.
+pub(crate) fn read_or_write<T>(op: Op, read: T, write: T) -> Result<T, &'static str> {
     match op {
-        Op::Read => Some(read),
-        Op::Write => Some(write),
-        Op::Trim => None,
+        Op::Read => Ok(read),
+        Op::Write => Ok(write),
+        Op::Trim => Err("trims"),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::field::{number, quote};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Loss, Shape, Writer};
+use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -21,12 +21,25 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer {
-        header: "fio version 2 iolog\ntrace add\ntrace open\n",
+        header: "fio version 2 iolog\n",
         record: write,
-        footer: "trace close\n",
+        volumes: Some(FILES),
+        footer: "",
         loses: &[Loss::BELOW_1_US],
     }),
 };
+
+const FILES: VolumeColumn = VolumeColumn {
+    named: file_name,
+    numbered: |number| if number == 0 { "trace".to_owned() } else { format!("trace.{number}") },
+    open: |file, _, out| out.extend(format!("{file} add\n{file} open\n").bytes()),
+    close: |file, out| out.extend(format!("{file} close\n").bytes()),
+};
+
+/// Returns the name of a file in a log, which has no white space.
+pub(super) fn file_name(name: &str) -> Option<String> {
+    (!name.is_empty() && !name.contains(char::is_whitespace)).then(|| name.to_owned())
+}
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     match line {
@@ -82,13 +95,13 @@ pub(super) fn word(op: Op) -> &'static str {
     }
 }
 
-fn write(record: &Record, since: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, volume: &str, since: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     // The wait is a difference of two times that are rounded to whole microseconds, that of this record and
     // that of the previous one. So rounding errors do not accumulate.
     let wait = record.at.0 / 1_000 - (record.at.0 - since.0) / 1_000;
     if wait > 0 {
-        let _ = writeln!(out, "trace wait {wait}");
+        let _ = writeln!(out, "{volume} wait {wait}");
     }
-    let _ = writeln!(out, "trace {} {} {}", word(record.op), record.start, record.length);
-    Some(())
+    let _ = writeln!(out, "{volume} {} {} {}", word(record.op), record.start, record.length);
+    Ok(())
 }

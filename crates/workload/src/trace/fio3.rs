@@ -5,9 +5,9 @@
 //! is a volume.
 
 use super::field::{number, quote};
-use super::fio2::{request, word};
+use super::fio2::{file_name, request, word};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Loss, Shape, Writer};
+use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -21,11 +21,22 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer {
-        header: "fio version 3 iolog\n0 trace add\n0 trace open\n",
+        header: "fio version 3 iolog\n",
         record: write,
+        volumes: Some(FILES),
         footer: "",
         loses: &[Loss::BELOW_1_US],
     }),
+};
+
+const FILES: VolumeColumn = VolumeColumn {
+    named: file_name,
+    numbered: |number| if number == 0 { "trace".to_owned() } else { format!("trace.{number}") },
+    open: |file, at, out| {
+        let micros = at.0 / 1_000;
+        out.extend(format!("{micros} {file} add\n{micros} {file} open\n").bytes());
+    },
+    close: |_, _| {},
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
@@ -44,8 +55,8 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     request(file, action, parts, at, state)
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, volume: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let Record { at, op, start, length, .. } = record;
-    let _ = writeln!(out, "{} trace {} {start} {length}", at.0 / 1_000, word(*op));
-    Some(())
+    let _ = writeln!(out, "{} {volume} {} {start} {length}", at.0 / 1_000, word(*op));
+    Ok(())
 }

@@ -20,7 +20,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &[],
     shape: Shape::Lines { parse, plain: Some(|text, most, out| plain_lines(text, most, out, plain)) },
-    writer: Some(Writer { header: "", record: write, footer: "", loses: &[STARTS_IN_BLOCKS] }),
+    writer: Some(Writer { header: "", record: write, volumes: None, footer: "", loses: &[STARTS_IN_BLOCKS] }),
 };
 
 const BLOCK_BYTES: u64 = 4096;
@@ -61,7 +61,7 @@ fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     Ok(Line::Request(Record::new(at, op, start, number("size", size, u64::MAX)?)))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, _: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let kind = match record.op {
         Op::Read => 0,
         Op::Write => 1,
@@ -71,5 +71,5 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
     let block = start / BLOCK_BYTES;
     let _ = writeln!(out, "{seconds}.{nanos:09} {kind} {block} {}", start + length - block * BLOCK_BYTES);
-    Some(())
+    Ok(())
 }

@@ -49,7 +49,7 @@ pub use load::{PageTrace, Trace};
 pub use oracle_general::write_oracle_general;
 pub use reader::{PageStream, Skipped, TraceReader, open};
 pub use record::{Line, Record, Unit};
-pub use row::{FormatRow, Loss, PlainLines, Shape, Writer};
+pub use row::{FormatRow, Loss, PlainLines, Shape, VolumeColumn, Writer};
 pub use sort::{OpenScratch, Scratch};
 pub use state::{Long, ReaderState, TimeUnit, TraceOptions, volume_text};
 pub use summary::{OpSummary, Sizes, Summary};

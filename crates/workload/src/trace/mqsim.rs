@@ -7,7 +7,7 @@
 use super::disksim::scaled_time;
 use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Loss, Shape, Writer};
+use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::{ReaderState, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -22,7 +22,13 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: false,
     options: &["time_unit", "volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: &[Loss::PARTS_OF_SECTORS] }),
+    writer: Some(Writer {
+        header: "",
+        record: write,
+        volumes: Some(VolumeColumn::NUMBER),
+        footer: "",
+        loses: &[Loss::PARTS_OF_SECTORS],
+    }),
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
@@ -41,10 +47,10 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(device, Record::new(at, op, start, length))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, volume: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let kind = read_or_write(record.op, 1, 0)?;
     let at = record.at;
     let (first, sectors) = in_sectors(record);
-    let _ = writeln!(out, "{} 0 {first} {sectors} {kind}", at.0);
-    Some(())
+    let _ = writeln!(out, "{} {volume} {first} {sectors} {kind}", at.0);
+    Ok(())
 }

@@ -7,7 +7,7 @@
 
 use super::field::{Separator, fields, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Loss, Shape, Writer};
+use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -21,7 +21,23 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &["volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: &[BELOW_TICK] }),
+    writer: Some(Writer {
+        header: "",
+        record: write,
+        volumes: Some(DISKS),
+        footer: "",
+        loses: &[BELOW_TICK],
+    }),
+};
+
+const DISKS: VolumeColumn = VolumeColumn {
+    named: |name| {
+        let (host, disk) = name.rsplit_once('.')?;
+        let is_field = |text: &str| !text.is_empty() && !text.contains(',') && text.trim() == text;
+        (is_field(host) && is_field(disk)).then(|| format!("{host},{disk}"))
+    },
+    numbered: |number| format!("fulgurite,{number}"),
+    ..VolumeColumn::NUMBER
 };
 
 const TICK_NS: u64 = 100;
@@ -63,9 +79,9 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
 /// The time of the first line, so that earlier times are not negative.
 const ORIGIN_NS: u64 = 1 << 62;
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, volume: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let kind = read_or_write(record.op, "Read", "Write")?;
     let Record { at, start, length, .. } = record;
-    let _ = writeln!(out, "{},fulgurite,0,{kind},{start},{length},0", at.0 / TICK_NS);
-    Some(())
+    let _ = writeln!(out, "{},{volume},{kind},{start},{length},0", at.0 / TICK_NS);
+    Ok(())
 }

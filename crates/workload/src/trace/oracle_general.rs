@@ -12,6 +12,7 @@
 use super::field::SECTOR_BYTES;
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Shape};
+use super::space::{AddressSpace, REGION_BYTES};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -57,24 +58,32 @@ fn no_address(object: u64) -> String {
     )
 }
 
-/// Writes all `records`, whose unit is bytes, to `out`. Operations, times below a second and starts inside a
-/// sector are lost.
+/// Writes all `records`, whose unit is bytes, to `out`. Operations, volumes, times below a second, starts inside
+/// a sector and lengths of 4 GiB and more are lost.
 pub fn write_oracle_general(records: &[Record], out: &mut dyn Write) -> io::Result<()> {
+    let mut space = AddressSpace::new(REGION_BYTES);
+    let mut objects = Vec::with_capacity(records.len());
+    for record in records {
+        let first = record.start..record.start + 1;
+        space
+            .place(record.volume, first, |units| objects.push(units.start / SECTOR_BYTES))
+            .map_err(io::Error::other)?;
+    }
     // The loop runs backwards, so that the access to an object that was seen last is the next one in the
     // trace.
     let mut seen: FxHashMap<u64, i64> = FxHashMap::default();
-    let nexts = records
+    let nexts = objects
         .iter()
         .enumerate()
         .rev()
-        .map(|(index, record)| seen.insert(record.start / SECTOR_BYTES, index as i64).unwrap_or(-1));
+        .map(|(index, object)| seen.insert(*object, index as i64).unwrap_or(-1));
     let mut nexts: Vec<i64> = nexts.collect();
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
-    for record in records {
+    for (record, object) in records.iter().zip(objects) {
         let next = nexts.pop().expect("one for every record");
         let seconds = u32::try_from(record.at.0 / 1_000_000_000).unwrap_or(u32::MAX);
         buffer.extend(seconds.to_le_bytes());
-        buffer.extend((record.start / SECTOR_BYTES).to_le_bytes());
+        buffer.extend(object.to_le_bytes());
         buffer.extend(u32::try_from(record.length).unwrap_or(u32::MAX).to_le_bytes());
         buffer.extend(next.to_le_bytes());
         // Writes large pieces, because each piece may be compressed separately.

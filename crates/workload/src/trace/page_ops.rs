@@ -19,7 +19,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &[],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: &[TIMES, LENGTHS] }),
+    writer: Some(Writer { header: "", record: write, volumes: None, footer: "", loses: &[TIMES, LENGTHS] }),
 };
 
 const TIMES: Loss = Loss { what: "times", of: |record| record.at.0 > 0 };
@@ -44,12 +44,12 @@ fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     Ok(Line::Request(Record::new(Nanos::ZERO, op, start, 1)))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, _: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let op = read_or_write(record.op, 'R', 'W')?;
     for page in record.start..record.start + record.length {
         let _ = writeln!(out, "{op} {page}");
     }
-    Some(())
+    Ok(())
 }
 
 #[cfg(test)]

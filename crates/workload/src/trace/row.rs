@@ -40,13 +40,41 @@ impl Shape {
 pub struct Writer {
     /// The text before the first record.
     pub header: &'static str,
-    /// Appends a record to a buffer, given the time since the previous record. Returns `None` if the format
-    /// cannot hold the record.
-    pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Option<()>,
+    /// Appends a record to a buffer, given the text of its volume and the time since the previous record. The
+    /// error names the kind of records that the format cannot hold, if this record is one.
+    pub record: fn(&Record, &str, Nanos, &mut Vec<u8>) -> Result<(), &'static str>,
+    /// How volumes are written; `None` if the format has none. Then they are placed side by side.
+    pub volumes: Option<VolumeColumn>,
     /// The text after the last record.
     pub footer: &'static str,
     /// The properties of records that the format cannot hold, although it can hold the records.
     pub loses: &'static [Loss],
+}
+
+/// The description of how a format writes volumes.
+#[derive(Clone, Copy)]
+pub struct VolumeColumn {
+    /// Returns the text of a volume with this name; `None` if the format cannot hold the name.
+    pub named: fn(&str) -> Option<String>,
+    /// Returns the text of a volume with this number, counted from zero.
+    pub numbered: fn(u64) -> String,
+    /// Appends what precedes the first request to a volume, given its text and the time of the request.
+    pub open: fn(&str, Nanos, &mut Vec<u8>),
+    /// Appends what follows the last request to a volume, given its text.
+    pub close: fn(&str, &mut Vec<u8>),
+}
+
+impl VolumeColumn {
+    /// A column of numbers.
+    pub const NUMBER: VolumeColumn = VolumeColumn {
+        named: |name| {
+            let is_number = name.bytes().all(|byte| byte.is_ascii_digit()) && name.parse::<u64>().is_ok();
+            is_number.then(|| name.to_owned())
+        },
+        numbered: |number| number.to_string(),
+        open: |_, _, _| {},
+        close: |_, _| {},
+    };
 }
 
 /// A property of records that a format cannot hold.
@@ -68,6 +96,11 @@ impl Loss {
     /// The offset of a start in its sector, which formats with starts in sectors and lengths in bytes lose.
     pub const STARTS_IN_SECTORS: Loss =
         Loss { what: "starts inside a sector", of: |record| !record.start.is_multiple_of(SECTOR_BYTES) };
+    /// Volumes, which formats without them lose. Their positions are moved, so that no two become one.
+    pub const VOLUMES: Loss = Loss { what: "volumes", of: |record| record.volume > 1 };
+    /// Lengths of 4 GiB and more, which formats with lengths of 32 bits lose.
+    pub const LENGTHS_OF_4_GIB: Loss =
+        Loss { what: "lengths of 4 GiB and more", of: |record| record.length > u32::MAX as u64 };
     /// Starts and ends inside a sector, which formats with starts and lengths in sectors lose.
     pub const PARTS_OF_SECTORS: Loss = Loss {
         what: "parts of sectors",

@@ -8,7 +8,7 @@
 
 use super::field::{Separator, fields, number, read_or_write, time};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Shape, Writer};
+use super::row::{FormatRow, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -22,7 +22,13 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &["volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: HEADER, record: write, footer: "", loses: &[] }),
+    writer: Some(Writer {
+        header: HEADER,
+        record: write,
+        volumes: Some(VolumeColumn::NUMBER),
+        footer: "",
+        loses: &[],
+    }),
 };
 
 const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n";
@@ -46,10 +52,10 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(lun, Record::new(at, op, start, length))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, volume: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let op = read_or_write(record.op, 'R', 'W')?;
     let Record { at, start, length, .. } = record;
     let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
-    let _ = writeln!(out, "{seconds}.{nanos:09},,{op},0,{start},{length}");
-    Some(())
+    let _ = writeln!(out, "{seconds}.{nanos:09},,{op},{volume},{start},{length}");
+    Ok(())
 }

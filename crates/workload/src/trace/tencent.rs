@@ -7,7 +7,7 @@
 
 use super::field::{Separator, fields, in_sectors, number, quote, read_or_write, sectors};
 use super::record::{Line, Record, Unit};
-use super::row::{FormatRow, Loss, Shape, Writer};
+use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -25,6 +25,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     writer: Some(Writer {
         header: "",
         record: write,
+        volumes: Some(VolumeColumn::NUMBER),
         footer: "",
         loses: &[Loss::BELOW_1_S, Loss::PARTS_OF_SECTORS],
     }),
@@ -55,10 +56,10 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(volume, Record::new(at, op, start, length))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, volume: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let kind = read_or_write(record.op, 0, 1)?;
     let at = record.at;
     let (first, sectors) = in_sectors(record);
-    let _ = writeln!(out, "{},{first},{sectors},{kind},0", at.0 / SECOND_NS);
-    Some(())
+    let _ = writeln!(out, "{},{first},{sectors},{kind},{volume}", at.0 / SECOND_NS);
+    Ok(())
 }

@@ -26,6 +26,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     writer: Some(Writer {
         header: "",
         record: write,
+        volumes: None,
         footer: "",
         loses: &[Loss::BELOW_1_US, Loss::STARTS_IN_SECTORS],
     }),
@@ -73,13 +74,13 @@ fn parse(bytes: &[u8], _: &mut ReaderState) -> Result<Line, String> {
 }
 
 /// Writes a record of version 1.
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+fn write(record: &Record, _: &str, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let code: u16 = match record.op {
         Op::Read => 0x28,
         Op::Write => 0x2a,
         Op::Trim => 0x42,
     };
-    let length = u32::try_from(record.length).ok()?;
+    let length = u32::try_from(record.length).map_err(|_| "requests of 4 GiB and more")?;
     out.extend(0u32.to_le_bytes());
     out.extend(length.to_le_bytes());
     out.extend(1u32.to_le_bytes());
@@ -88,5 +89,5 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     out.extend(0x100u16.to_le_bytes());
     out.extend((record.start / SECTOR_BYTES).to_le_bytes());
     out.extend((record.at.0 / 1_000).to_le_bytes());
-    Some(())
+    Ok(())
 }

@@ -2,9 +2,12 @@
 
 use super::format::Format;
 use super::record::{Record, Unit};
-use super::row::Writer;
+use super::row::{Loss, Writer};
+use super::space::{AddressSpace, REGION_BYTES};
 use fulgurite_base::{Nanos, SpecError};
+use rustc_hash::FxHashSet;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// The greatest byte address that the reader of every format accepts.
 const FARTHEST: u64 = u64::MAX >> 2;
@@ -30,6 +33,18 @@ struct Encoder {
     lost: Vec<bool>,
     /// Whether any request in bytes was extended to whole pages, because the format's unit is pages.
     has_parts_of_pages: bool,
+    /// The kinds of records that were left out.
+    left_out_kinds: Vec<&'static str>,
+    /// The names of the volumes, as far as they were given. A volume's number is one more than its index.
+    names: Vec<Arc<[u8]>>,
+    /// The text of each volume in the new trace, by its number; `None` before its first request.
+    volumes: Vec<Option<String>>,
+    /// The texts in `volumes`, so that no two volumes get the same one.
+    used: FxHashSet<String>,
+    /// The addresses of the volumes in a format without volumes.
+    space: AddressSpace,
+    has_several_volumes: bool,
+    is_renamed: bool,
 }
 
 impl<W: Write> TraceWriter<W> {
@@ -59,8 +74,24 @@ impl<W: Write> TraceWriter<W> {
             left_out: 0,
             lost: vec![false; writer.loses.len()],
             has_parts_of_pages: false,
+            left_out_kinds: Vec::new(),
+            names: Vec::new(),
+            volumes: Vec::new(),
+            used: FxHashSet::default(),
+            space: AddressSpace::new(match (from, format.unit()) {
+                (Unit::Bytes, Unit::Pages) => REGION_BYTES.div_ceil(page_bytes),
+                _ => REGION_BYTES,
+            }),
+            has_several_volumes: false,
+            is_renamed: false,
         };
         Ok(TraceWriter { out, encoder })
+    }
+
+    /// Gives names to further volumes, in the order of their numbers. A volume keeps its name if the format can
+    /// hold it, and gets a number otherwise.
+    pub fn add_volumes(&mut self, names: &[Arc<[u8]>]) {
+        self.encoder.names.extend_from_slice(names);
     }
 
     /// Writes a record. A record is skipped and counted if the format does not have its operation (mostly
@@ -78,14 +109,14 @@ impl<W: Write> TraceWriter<W> {
 
     /// Ends the trace. Returns the output, and the number of requests that the format could not hold.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
-        self.encoder.buffer.extend(self.encoder.writer.footer.as_bytes());
+        self.encoder.close();
         self.spill()?;
         self.out.flush()?;
         Ok((self.out, self.encoder.left_out))
     }
 
-    /// Returns the properties of the records so far that the format could not hold, in words; `nothing` if
-    /// there are none.
+    /// Returns the kinds of records and the properties of the others so far that the format could not hold, in
+    /// words; `nothing` if there are none.
     pub fn lost(&self) -> String {
         self.encoder.lost()
     }
@@ -94,19 +125,70 @@ impl<W: Write> TraceWriter<W> {
 impl Encoder {
     /// Adds a record to the buffer, or counts it as left out. Returns the number of bytes in the buffer.
     fn add(&mut self, record: &Record) -> usize {
-        let written = self.converted(record);
-        let encoded = written.and_then(|written| {
-            let gap = Nanos(written.at.0 - self.before.0);
-            (self.writer.record)(&written, gap, &mut self.buffer).map(|()| written)
-        });
-        match encoded {
-            Some(written) => {
-                self.before = written.at;
-                self.note_losses(record, &written);
+        if let Err(kind) = self.encode(record) {
+            self.left_out += 1;
+            if !self.left_out_kinds.contains(&kind) {
+                self.left_out_kinds.push(kind);
             }
-            None => self.left_out += 1,
         }
         self.buffer.len()
+    }
+
+    /// Adds a record to the buffer. The error is the kind of records that the format cannot hold.
+    fn encode(&mut self, record: &Record) -> Result<(), &'static str> {
+        let written = self.converted(record)?;
+        let gap = Nanos(written.at.0 - self.before.0);
+        if self.writer.volumes.is_some() {
+            let volume = self.text_of(written.volume, written.at);
+            let text = self.volumes[volume].as_deref().unwrap_or_default();
+            (self.writer.record)(&written, text, gap, &mut self.buffer)?;
+        } else {
+            let units = written.start..written.start + written.length;
+            let Encoder { space, writer, buffer, .. } = self;
+            let (mut outcome, mut gap) = (Ok(()), gap);
+            let placed = space.place(written.volume, units, |units| {
+                let part = Record { start: units.start, length: units.end - units.start, ..written };
+                outcome = outcome.and((writer.record)(&part, "", gap, buffer));
+                // The parts of a record follow each other without a wait.
+                gap = Nanos::ZERO;
+            });
+            placed.map_err(|_| "volumes without room in 64 bits of addresses").and(outcome)?;
+        }
+        self.before = written.at;
+        self.has_several_volumes |= written.volume > 1;
+        self.note_losses(record, &written);
+        Ok(())
+    }
+
+    /// Returns the index of the text of a volume in `volumes`. The first request to a volume decides its text.
+    fn text_of(&mut self, volume: u32, at: Nanos) -> usize {
+        let index = volume as usize;
+        if self.volumes.len() <= index {
+            self.volumes.resize(index + 1, None);
+        }
+        if let (None, Some(column)) = (&self.volumes[index], &self.writer.volumes) {
+            let before = index.saturating_sub(1);
+            let name = self.names.get(before).filter(|_| volume > 0);
+            let named = name.and_then(|name| (column.named)(std::str::from_utf8(name).ok()?));
+            let named = named.filter(|text| !self.used.contains(text));
+            self.is_renamed |= name.is_some() && named.is_none();
+            let text = named.unwrap_or_else(|| {
+                let mut numbered = (before as u64..).map(column.numbered);
+                numbered.find(|text| !self.used.contains(text)).unwrap_or_default()
+            });
+            (column.open)(&text, at, &mut self.buffer);
+            self.used.insert(text.clone());
+            self.volumes[index] = Some(text);
+        }
+        index
+    }
+
+    /// Adds what follows the last record.
+    fn close(&mut self) {
+        if let Some(column) = &self.writer.volumes {
+            self.volumes.iter().flatten().for_each(|text| (column.close)(text, &mut self.buffer));
+        }
+        self.buffer.extend(self.writer.footer.as_bytes());
     }
 
     fn note_losses(&mut self, record: &Record, written: &Record) {
@@ -119,26 +201,38 @@ impl Encoder {
                 && record.length.is_multiple_of(self.page_bytes));
     }
 
-    fn converted(&self, record: &Record) -> Option<Record> {
+    fn converted(&self, record: &Record) -> Result<Record, &'static str> {
+        const TOO_FAR: &str = "requests beyond 2^62 bytes";
         let Record { start, length, .. } = *record;
         match (self.from, self.format.unit()) {
             (Unit::Bytes, Unit::Pages) => {
                 let first = start / self.page_bytes;
                 let length = (start + length).div_ceil(self.page_bytes) - first;
-                Some(Record { start: first, length, ..*record })
+                Ok(Record { start: first, length, ..*record })
             }
             (Unit::Pages, Unit::Bytes) => {
-                let start = start.checked_mul(self.page_bytes).filter(|start| *start <= FARTHEST)?;
-                Some(Record { start, length: length.checked_mul(self.page_bytes)?, ..*record })
+                let start =
+                    start.checked_mul(self.page_bytes).filter(|start| *start <= FARTHEST).ok_or(TOO_FAR)?;
+                let length = length.checked_mul(self.page_bytes).ok_or(TOO_FAR)?;
+                start.checked_add(length).ok_or(TOO_FAR)?;
+                Ok(Record { start, length, ..*record })
             }
-            _ => Some(*record),
+            _ => Ok(*record),
         }
     }
 
     fn lost(&self) -> String {
         let of_format = self.writer.loses.iter().zip(&self.lost).filter(|(_, is_lost)| **is_lost);
         let parts = self.has_parts_of_pages.then_some("parts of pages");
-        let lost: Vec<&str> = of_format.map(|(loss, _)| loss.what).chain(parts).collect();
+        let volumes = match self.writer.volumes {
+            None => Some(Loss::VOLUMES.what),
+            Some(_) => self.is_renamed.then_some("names of volumes"),
+        };
+        // The name of a single volume distinguishes nothing.
+        let volumes = volumes.filter(|_| self.has_several_volumes);
+        let kinds = self.left_out_kinds.iter().copied();
+        let lost: Vec<&str> =
+            kinds.chain(of_format.map(|(loss, _)| loss.what)).chain(parts).chain(volumes).collect();
         if lost.is_empty() { "nothing".to_owned() } else { lost.join("; ") }
     }
 }
