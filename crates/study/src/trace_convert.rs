@@ -14,6 +14,7 @@ use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
     Format, Loss, Record, Skipped, TraceError, TraceOptions, TraceWriter, Unit, write_oracle_general,
 };
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ pub fn convert(Converted { path, written, format, sort, page }: Converted<'_>) -
     let out = written.output();
     output::check(&[Named::new("FILE", Path::new(path))], &[out])?;
     let wrong = |error: TraceError| StackError::request(error.to_string());
-    let mut reader = open_trace(Path::new(path), format, options)?;
+    let reader = open_trace(Path::new(path), format, options)?;
     let unit = reader.unit();
     if page.is_some() && unit == to.unit() {
         return Err(StackError::request(format!(
@@ -82,14 +83,12 @@ pub fn convert(Converted { path, written, format, sort, page }: Converted<'_>) -
         )));
     }
     let counts = reader.format().name();
-    let mut named = 0;
-    let records = std::iter::from_fn(|| {
-        let record = reader.next()?.map_err(wrong);
-        let names = reader.volumes()[named..].to_vec();
-        named += names.len();
-        Some(record.map(|record| (record, names)))
-    });
-    let mut table = put(out, to, unit, page_bytes, counts, records)?;
+    // The writer asks for the names of volumes while it takes records.
+    let reader = RefCell::new(reader);
+    let records = std::iter::from_fn(|| Some(reader.borrow_mut().next()?.map_err(wrong)));
+    let names = |from: usize| reader.borrow().volumes()[from..].to_vec();
+    let mut table = put(out, to, unit, page_bytes, counts, records, names)?;
+    let reader = reader.into_inner();
     let row = &mut table.rows[0];
     row.set(Column::Skipped, Skipped::total(reader.skipped()));
     row.set(Column::TimesClamped, reader.clamped());
@@ -114,13 +113,10 @@ pub fn write(
         if number.is_multiple_of(1 << 12) {
             check_stopped();
         }
-        Ok((*record, Vec::new()))
+        Ok(*record)
     });
-    put(out, to, from, page_bytes, "the trace", records)
+    put(out, to, from, page_bytes, "the trace", records, |_| Vec::new())
 }
-
-/// A record, and the names of the volumes that are new in the trace.
-type RecordAndNames = (Record, Vec<Arc<[u8]>>);
 
 /// A writer that ends the call if another thread has cancelled it.
 struct Wanted<W>(W);
@@ -137,14 +133,16 @@ impl<W: Write> Write for Wanted<W> {
 }
 
 /// Writes `records`, whose positions and lengths are in the unit `from`, to `out`, and returns a table with
-/// one row. `source` is the origin of the records in error messages.
+/// one row. `source` is the origin of the records in error messages. `names` returns the names of the volumes
+/// that occurred so far, without the given number of first ones.
 fn put(
     out: Named<'_>,
     to: Format,
     from: Unit,
     page_bytes: u64,
     source: &str,
-    records: impl Iterator<Item = Result<RecordAndNames, StackError>>,
+    records: impl Iterator<Item = Result<Record, StackError>>,
+    names: impl Fn(usize) -> Vec<Arc<[u8]>>,
 ) -> Result<Table, StackError> {
     if to == Format::ORACLE_GENERAL && from == Unit::Pages {
         return Err(StackError::request(format!(
@@ -156,8 +154,7 @@ fn put(
         if to == Format::ORACLE_GENERAL {
             // Collects all records first, because a record in this format names the next request of its
             // object.
-            let records: Vec<Record> =
-                records.map(|record| record.map(|(record, _)| record)).collect::<Result<_, _>>()?;
+            let records: Vec<Record> = records.collect::<Result<_, _>>()?;
             let written =
                 write_oracle_general(&records, &mut Wanted(&mut packed)).and_then(|()| packed.finish());
             written.map_err(|error| out.failed(error))?;
@@ -170,7 +167,7 @@ fn put(
             }
             return Ok((records.len() as u64, 0, lost));
         }
-        write_all(out, TraceWriter::new(packed, to, from, page_bytes)?, records)
+        write_all(out, TraceWriter::new(packed, to, from, page_bytes)?, records, names)
     })?;
     let mut row = Row::default();
     row.set(Column::File, out.path.display().to_string());
@@ -238,10 +235,10 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
         progress.left(left, ops);
         let Request { at, op, page, pages, .. } = request;
-        Ok((Record::new(at, op, page, u64::from(pages)), Vec::new()))
+        Ok(Record::new(at, op, page, u64::from(pages)))
     });
     let (requests, left_out, lost) = write_packed(out, |packed| {
-        write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records)
+        write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records, |_| Vec::new())
     })?;
     let mut row = Row::default();
     row.set(Column::File, out.path.display().to_string());
@@ -261,13 +258,18 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
 fn write_all(
     out: Named<'_>,
     mut writer: TraceWriter<Packed<'_>>,
-    records: impl Iterator<Item = Result<RecordAndNames, StackError>>,
+    records: impl Iterator<Item = Result<Record, StackError>>,
+    names: impl Fn(usize) -> Vec<Arc<[u8]>>,
 ) -> Result<(u64, u64, String), StackError> {
     let failed = |error| out.failed(error);
-    let mut requests = 0;
+    let (mut requests, mut named) = (0, 0);
     for record in records {
-        let (record, names) = record?;
-        writer.add_volumes(&names);
+        let record = record?;
+        if record.volume as usize > named {
+            let new = names(named);
+            named += new.len();
+            writer.add_volumes(&new);
+        }
         writer.write(&record).map_err(failed)?;
         requests += 1;
     }
