@@ -382,6 +382,53 @@ fn the_traces_of_fiu_are_told_from_blkparse() {
     assert!(sentence.contains("a line is time pid process LBA blocks R|W major minor MD5"), "{sentence}");
 }
 
+/// The rule: lines that name the columns are left out, in any spelling and as often as they occur, because files
+/// with headers are put behind each other.
+#[test]
+fn headers_are_left_out_wherever_they_are() {
+    for (format, columns, value) in [
+        ("cloudphysics", "version,time,op,size,lbn", "1,5,28,512,8"),
+        ("msr", "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime", "0,hm,0,Read,4096,512,1"),
+        ("spc", "ASU,LBA,Size,Opcode,Timestamp", "0,8,512,R,0"),
+        ("alibaba", "device_id,opcode,offset,length,timestamp", "0,R,4096,512,0"),
+        ("tencent", "Timestamp,Offset,Size,IOType,VolumeID", "0,8,1,0,7"),
+        ("systor", "Timestamp,Response,IOType,LUN,Offset,Size", "0.5,,R,0,4096,512"),
+        ("disksim", "time device block blocks flags", "0 0 8 1 1"),
+        ("mqsim", "time device sector sectors type", "0 0 8 1 1"),
+        ("midas", "time type LBA size", "0.000000000 0 1 512"),
+        ("fiu", "ts pid process lba blocks op major minor md5", "0 1 x 8 1 R 9 0 m"),
+        ("fio2", "fio version 2 iolog", "f read 4096 512"),
+        ("fio3", "fio version 3 iolog", "0 f read 4096 512"),
+    ] {
+        let is_log = format.starts_with("fio");
+        let separator = if columns.contains(',') { "," } else { " " };
+        let quoted =
+            columns.split(separator).map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(separator);
+        let spellings = [
+            columns.to_owned(),
+            columns.to_lowercase(),
+            columns.to_uppercase(),
+            quoted,
+            format!("# {columns}"),
+        ];
+        for header in &spellings[..if is_log { 3 } else { 5 }] {
+            let text = format!("{header}\n{value}\n\u{feff}{header}\r\n{value}\n{header}\n");
+            let trace = read(format, text.as_bytes()).unwrap_or_else(|error| panic!("{format}: {error}"));
+            assert_eq!(without_volumes(&trace), [record(0, R, 4096, 512); 2], "{format}");
+            assert!(trace.skipped().is_empty(), "{format}: headers are no skipped requests");
+        }
+        if is_log {
+            continue;
+        }
+        // A line with a value, or with other columns, is no header.
+        for wrong in
+            [columns.replacen(separator, &format!("{separator}5"), 1), format!("{columns}{separator}more")]
+        {
+            assert!(read(format, format!("{value}\n{wrong}\n").as_bytes()).is_err(), "{format}: {wrong}");
+        }
+    }
+}
+
 /// The rule: a trim has any length. A read or write above 1 GiB is left out and counted, or read, or refused, as
 /// the option `long` says.
 #[test]

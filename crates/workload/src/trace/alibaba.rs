@@ -5,7 +5,7 @@
 //! Production", IISWC 2020. The opcode is R or W, offset and length are in bytes, and the time is in
 //! microseconds since 1970. A device is a volume.
 
-use super::field::{Separator, fields, number, quote, read_or_write};
+use super::field::{Separator, fields, is_header, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
@@ -31,7 +31,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() || (state.number == 1 && line.starts_with(b"device_id")) {
+    if line.is_empty() || is_header(line, Separator::Comma, 5) {
         return Ok(Line::Nothing);
     }
     let [device, op, offset, length, at] = fields(line, Separator::Comma, "device,R|W,offset,length,time")?;

@@ -1,13 +1,13 @@
 //! Reads and writes the format `cloudphysics`, the CSV form of the CloudPhysics traces of virtual disks as
 //! distributed with libCacheSim, with lines of `version,time,op,size,lbn`.
 //!
-//! The header line is optional. The operation is a SCSI operation code in hex (SBC-4), the size is in bytes,
+//! Header lines are optional. The operation is a SCSI operation code in hex (SBC-4), the size is in bytes,
 //! and the position (`lbn`) in sectors of 512 bytes. Times are whole seconds. The binary traces have
 //! microseconds, but their conversion to CSV divided them by a million: the distributed sample has 113,872
 //! requests in 7,200 units, which are two hours and not seven milliseconds. So all requests of a second
 //! arrive together.
 
-use super::field::{SECTOR_BYTES, number, quote};
+use super::field::{SECTOR_BYTES, Separator, is_header, number, quote};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -32,11 +32,10 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     }),
 };
 
-const HEADER: &[u8] = b"version,time,op,size,lbn";
 const TICK_NS: u64 = 1_000_000_000;
 
-fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() || (state.number == 1 && line.eq_ignore_ascii_case(HEADER)) {
+fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
+    if line.is_empty() || is_header(line, Separator::Comma, 5) {
         return Ok(Line::Nothing);
     }
     let [version, time, op, size, lbn] = fields(line)?;
@@ -143,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_accepted_only_in_the_first_line() {
+    fn a_header_is_accepted_in_any_line_and_case() {
         assert_eq!(parse(b"version,time,op,size,lbn", 1), Ok(Line::Nothing));
-        assert_eq!(parse(b"Version,Time,Op,Size,LBN", 1), Ok(Line::Nothing));
-        assert_eq!(reason("version,time,op,size,lbn"), "version `version` is unknown; 1 and 2 are known");
+        assert_eq!(parse(b"Version,Time,Op,Size,LBN", 2), Ok(Line::Nothing));
+        assert_eq!(reason("version,time,op,size,8"), "version `version` is unknown; 1 and 2 are known");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! milliseconds) means nanoseconds, and any other number means milliseconds. The reader tells which unit it
 //! took, and why. A device is a volume.
 
-use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors, time};
+use super::field::{Separator, fields, in_sectors, is_header, quote, read_or_write, sectors, time};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::{ReaderState, TimeUnit};
@@ -37,7 +37,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() {
+    if line.is_empty() || is_header(line, Separator::Space, 5) {
         return Ok(Line::Nothing);
     }
     let [at, device, block, blocks, flags] =

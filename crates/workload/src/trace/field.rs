@@ -220,6 +220,28 @@ pub(crate) fn fields<'a, const N: usize>(
     if count == N { Ok(fields) } else { Err(wrong_count(line, count, form)) }
 }
 
+/// Whether a line names the columns instead of holding their values: it has `count` fields, and each begins with
+/// a letter, maybe after quotes or a `#`. Files that were put behind each other have such lines in the middle.
+#[inline]
+pub(crate) fn is_header(line: &[u8], separator: Separator, count: usize) -> bool {
+    !matches!(line.first(), None | Some(b'0'..=b'9')) && names_columns(line, separator, count)
+}
+
+#[cold]
+fn names_columns(line: &[u8], separator: Separator, count: usize) -> bool {
+    let line = line.strip_prefix(b"#").unwrap_or(line).trim_ascii();
+    let is_name = |field: &[u8]| {
+        let field = field.trim_ascii();
+        let field = field.strip_prefix(b"\"").unwrap_or(field);
+        field.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
+    };
+    let fields: Vec<&[u8]> = match separator {
+        Separator::Comma => line.split(|byte| *byte == b',').collect(),
+        Separator::Space => line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect(),
+    };
+    fields.len() == count && fields.into_iter().all(is_name)
+}
+
 #[cold]
 fn wrong_count(line: &[u8], count: usize, form: &str) -> String {
     format!("{} has {count} fields; a line is {form}", quote(line))

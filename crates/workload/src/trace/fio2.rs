@@ -44,7 +44,7 @@ pub(super) fn file_name(name: &str) -> Option<String> {
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     match line {
         [] => return Ok(Line::Nothing),
-        b"fio version 2 iolog" if state.number == 1 => return Ok(Line::Nothing),
+        _ if line.eq_ignore_ascii_case(b"fio version 2 iolog") => return Ok(Line::Nothing),
         // Only the first line distinguishes the versions of the log, so it must be present.
         _ if state.number == 1 => {
             return Err(format!("{} is not the first line of the log, `fio version 2 iolog`", quote(line)));

@@ -5,7 +5,7 @@
 //! The time is in nanoseconds, and a block has 512 bytes. The last field, the hash of the content, is not
 //! used. The name of a process may have spaces. A device is a volume.
 
-use super::field::{number, quote, sectors};
+use super::field::{Separator, is_header, number, quote, sectors};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Shape};
 use super::state::ReaderState;
@@ -28,7 +28,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
 const FORM: &str = "time pid process LBA blocks R|W major minor MD5";
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() {
+    if line.is_empty() || is_header(line, Separator::Space, 9) {
         return Ok(Line::Nothing);
     }
     let parts = || line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());

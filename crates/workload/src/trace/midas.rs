@@ -4,7 +4,7 @@
 //! seconds. Type 0 is a read, 1 a write, 2 a flush and 3 a trim. The LBA is in blocks of 4 KiB, and the size
 //! in bytes.
 
-use super::field::{Plain, Separator, fields, number, plain_lines, quote, time};
+use super::field::{Plain, Separator, fields, is_header, number, plain_lines, quote, time};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -45,7 +45,7 @@ fn plain(line: &mut Plain) -> Option<Record> {
 }
 
 fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() {
+    if line.is_empty() || is_header(line, Separator::Space, 4) {
         return Ok(Line::Nothing);
     }
     let [at, kind, lba, size] = fields(line, Separator::Space, "time type LBA size")?;

@@ -5,7 +5,7 @@
 //! otherwise (`mqsim:time_unit=ps`). A device is a volume.
 
 use super::disksim::scaled_time;
-use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors};
+use super::field::{Separator, fields, in_sectors, is_header, quote, read_or_write, sectors};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::{ReaderState, TimeUnit};
@@ -32,7 +32,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() {
+    if line.is_empty() || is_header(line, Separator::Space, 5) {
         return Ok(Line::Nothing);
     }
     let [at, device, sector, count, kind] =

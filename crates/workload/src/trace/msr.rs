@@ -5,7 +5,7 @@
 //! traces. Time and response time are in units of 100 ns, called ticks here, and the time counts from 1601.
 //! Offset and size are in bytes. A disk of a host is a volume.
 
-use super::field::{Separator, fields, number, quote, read_or_write};
+use super::field::{Separator, fields, is_header, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
@@ -45,7 +45,7 @@ const BELOW_TICK: Loss =
     Loss { what: "times below 100 ns", of: |record| !record.at.0.is_multiple_of(TICK_NS) };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
+    if line.is_empty() || is_header(line, Separator::Comma, 7) {
         return Ok(Line::Nothing);
     }
     let form = "time,host,disk,type,offset,size,response";

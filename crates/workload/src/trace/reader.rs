@@ -474,6 +474,8 @@ impl TraceReader {
             let Some(line) = self.lines.next()? else {
                 return if self.admission.has_request { Ok(false) } else { Err(self.no_request()) };
             };
+            // Files that were put behind each other may each begin with this mark.
+            let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
             let understood =
                 self.state.count(|state| parse(line, state)).map_err(|reason| unless_binary(line, reason));
             if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, each) {

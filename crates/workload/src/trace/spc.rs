@@ -5,7 +5,7 @@
 //! bytes, the opcode R or W in either case, and the time in seconds. An ASU (application storage unit) is a
 //! volume.
 
-use super::field::{SECTOR_BYTES, number, quote, read_or_write, sectors, time};
+use super::field::{SECTOR_BYTES, Separator, is_header, number, quote, read_or_write, sectors, time};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
@@ -31,7 +31,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() {
+    if line.is_empty() || is_header(line, Separator::Comma, 5) {
         return Ok(Line::Nothing);
     }
     let mut parts = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);

@@ -6,7 +6,7 @@
 //! time may be empty. The type is R or W; other types transfer no data. Offset and size are in bytes. A LUN
 //! is a volume.
 
-use super::field::{Separator, fields, number, read_or_write, time};
+use super::field::{Separator, fields, is_header, number, read_or_write, time};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
@@ -34,7 +34,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
 const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n";
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
+    if line.is_empty() || is_header(line, Separator::Comma, 6) {
         return Ok(Line::Nothing);
     }
     let [at, _, kind, lun, offset, size] =

@@ -5,7 +5,7 @@
 //! whole seconds since 1970. Offset and size are in sectors of 512 bytes. Type 0 is a read and 1 a write. All
 //! requests of a second arrive together, unless `tencent:spread=yes` puts a microsecond between them.
 
-use super::field::{Separator, fields, in_sectors, number, quote, read_or_write, sectors};
+use super::field::{Separator, fields, in_sectors, is_header, number, quote, read_or_write, sectors};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
@@ -35,7 +35,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SPREAD_NS: u64 = 1_000;
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
+    if line.is_empty() || is_header(line, Separator::Comma, 5) {
         return Ok(Line::Nothing);
     }
     let [at, offset, size, kind, volume] = fields(line, Separator::Comma, "time,offset,size,type,volume")?;
