@@ -42,7 +42,7 @@ class Trace:
     def read(
         cls, path: Union[str, "os.PathLike[str]"], format: Optional[str] = None, *, progress: Watch = True
     ) -> Trace:
-        """Reads a trace file, which may be compressed with gzip or zstd.
+        """Reads a trace file, which may be compressed with gzip, zstd, xz or lz4.
 
         :param format: the format of the file with options (``"disksim:time_unit=ns"``), if the name and the
             content of the file do not tell.

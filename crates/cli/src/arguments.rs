@@ -198,7 +198,7 @@ pub(crate) enum Trace {
     /// Describe a trace: requests, sizes, footprint, rate, sequentiality, reuse
     #[command(after_help = examples::TRACE_INFO)]
     Info {
-        /// The trace file, which may be packed with gzip or zstd; - for standard input
+        /// The trace file, which may be packed with gzip, zstd, xz or lz4; - for standard input
         file: String,
         /// Trace format, with options (disksim:time_unit=ns), if the file's name and content do not determine
         /// it
@@ -214,7 +214,7 @@ pub(crate) enum Trace {
     /// Write a trace in another format
     #[command(after_help = examples::TRACE_CONVERT)]
     Convert {
-        /// The trace file, which may be packed with gzip or zstd; - for standard input
+        /// The trace file, which may be packed with gzip, zstd, xz or lz4; - for standard input
         file: String,
         /// The new file, packed if its name ends in .gz or .zst; - for standard output
         out: PathBuf,

@@ -13,8 +13,8 @@ pub mod report;
 pub mod study;
 pub mod list;
 pub mod reference;
-pub mod trace_convert;
 pub mod trace_info;
+pub mod trace_convert;
 
 pub use fulgurite_base::SpecError;
 pub use fulgurite_stack::{

@@ -290,6 +290,12 @@ fn write_packed<T>(
             Some("zst") => {
                 Packed::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL).map_err(|error| out.failed(error))?)
             }
+            Some(other @ ("xz" | "lz4" | "bz2" | "zip")) => {
+                return Err(StackError::request(format!(
+                    "OUT {}: traces are not packed as .{other}; accepted: .gz, .zst, or a name without packing",
+                    out.path.display()
+                )));
+            }
             _ => Packed::Plain(file),
         };
         write(packed)

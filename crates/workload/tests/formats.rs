@@ -191,7 +191,8 @@ fn pages_of_different_volumes_are_different_pages() {
         ("tencent", "0,34359738368,1,0,7\n1,0,1,0,8\n2,0,1,0,7\n3,34359738368,1,0,8\n"),
         (
             "msr",
-            "0,a,0,Read,17592186044416,512,0\n1,a,1,Read,0,512,0\n2,a,0,Read,0,512,0\n3,a,1,Read,17592186044416,512,0\n",
+            "0,a,0,Read,17592186044416,512,0\n1,a,1,Read,0,512,0\n2,a,0,Read,0,512,0\n\
+             3,a,1,Read,17592186044416,512,0\n",
         ),
         ("alibaba", "0,R,17592186044416,512,0\n1,R,0,512,1\n0,R,0,512,2\n1,R,17592186044416,512,3\n"),
         ("systor", "0,,R,0,17592186044416,512\n1,,R,1,0,512\n2,,R,0,0,512\n3,,R,1,17592186044416,512\n"),
@@ -303,7 +304,8 @@ fn binary_samples_are_read_by_definition() {
 #[test]
 fn every_volume_can_be_named() {
     let blkparse = "9,0 0 1 0.0 1 Q R 8 + 8\n259,0 0 1 0.1 1 Q R 16 + 8\n";
-    let fio2 = "fio version 2 iolog\n/d/a,b read 4096 4096\n/d/a read 8192 4096\n/d/x=1 read 0 4096\n/d/c,x=1 read 512 512\n";
+    let fio2 = "fio version 2 iolog\n/d/a,b read 4096 4096\n/d/a read 8192 4096\n/d/x=1 read 0 4096\n\
+        /d/c,x=1 read 512 512\n";
     let fio3 = "fio version 3 iolog\n0 /d/a,b read 4096 4096\n1 /d/a read 8192 4096\n1 /d/x=1 read 0 4096\n";
     for (spec, text, start) in [
         ("blkparse:volume=9:0", blkparse, 4096),
@@ -541,7 +543,8 @@ fn objects_are_identities_without_a_length() {
         ("tencent", "0,0,0,0,1\n0,1,4194304,0,1\n0,0,1,0,1\n0,0,1,0,2\n"),
         (
             "blkparse",
-            "8,1 0 1 0.0 1 Q R 0 + 0\n8,1 0 1 0.0 1 Q R 1 + 4194304\n8,1 0 1 0.0 1 Q R 0 + 1\n8,2 0 1 0.0 1 Q R 0 + 1\n",
+            "8,1 0 1 0.0 1 Q R 0 + 0\n8,1 0 1 0.0 1 Q R 1 + 4194304\n8,1 0 1 0.0 1 Q R 0 + 1\n\
+             8,2 0 1 0.0 1 Q R 0 + 1\n",
         ),
     ] {
         let summary = read(&format!("{format}:objects=yes"), text.as_bytes()).unwrap().summary(4096).unwrap();

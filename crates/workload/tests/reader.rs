@@ -7,11 +7,12 @@ use fulgurite_workload::Op;
 use fulgurite_workload::trace::{
     Format, Record, Skipped, Trace, TraceError, TraceOptions, TraceReader, open,
 };
+use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
 use proptest::prelude::*;
 use std::io::{Cursor, Write};
 
 const PAGES: &[u8] = b"# a comment\nR 17\nW 3\n\nr 17\n";
-const BINARY: &str = "this is binary data; a trace is text, plain or packed with gzip or zstd";
+const BINARY: &str = "this is binary data; a trace is text, plain or packed with gzip, zstd, xz or lz4";
 
 fn read(bytes: &[u8], format: Option<Format>) -> Result<Trace, TraceError> {
     Trace::read(TraceReader::new("file", Cursor::new(bytes.to_vec()), format, TraceOptions::default())?)
@@ -23,6 +24,19 @@ fn sentence(bytes: &[u8], format: Option<Format>) -> String {
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let blocks = FrameInfo::new().block_size(BlockSize::Max64KB);
+    let mut encoder = FrameEncoder::with_frame_info(blocks, Vec::new());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
@@ -160,28 +174,66 @@ fn requests_are_sorted_on_demand() {
     assert_eq!(Trace::read(none).unwrap_err().reason, "no page-ops request in this file");
 }
 
+/// The rule: members of every packing may follow each other in any order, with zeros between and behind them, and
+/// a line may begin in one and end in the next.
 #[test]
 fn packed_files_have_the_same_records() {
     let expected = read(PAGES, None).unwrap();
     assert_eq!(expected.format(), Format::PAGE_OPS);
     assert_eq!(expected.records().len(), 3);
     let skippable_frame = [0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9];
-    for packed in [gzip(PAGES), zstd(PAGES), [&skippable_frame, &zstd(PAGES)[..]].concat()] {
+    // `lz4 -l` and `xz` wrote these.
+    let old_lz4 = b"\x02\x21\x4c\x18\x1d\0\0\0\xf0\x0c# a comment\nR 17\nW 3\n\nr 17\n".to_vec();
+    let of_xz =
+        b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4F\x02\0!\x01\x16\0\0\0t/\xe5\xa3\x01\0\x1a# a comment\nR 17\nW 3\n\n\
+        r 17\n\0\0\xcf%\x9a_u\xbf\xc0\x13\0\x013\x1b\xf7\x19\x88^\x1f\xb6\xf3}\x01\0\0\0\0\x04YZ";
+    for packed in [old_lz4, of_xz.to_vec(), [&skippable_frame, &zstd(PAGES)[..]].concat()] {
         assert_eq!(read(&packed, None).unwrap().records(), expected.records());
     }
     let (head, tail) = PAGES.split_at(14); // inside `R 17`
-    for packed in [[gzip(head), gzip(tail)].concat(), [zstd(head), zstd(tail)].concat()] {
-        assert_eq!(read(&packed, None).unwrap().records(), expected.records());
+    for (one, pack_head) in PACKINGS {
+        assert_eq!(read(&pack_head(PAGES), None).unwrap().records(), expected.records(), "{one}");
+        assert_eq!(read(&pack_head(&long_text()), None).unwrap().records().len(), 20_000, "{one}");
+        for (other, pack_tail) in PACKINGS {
+            for between in [&b""[..], &[0], &[0; 70_000], &skippable_frame] {
+                let behind = [&[][..], &[0; 512], &skippable_frame];
+                for behind in behind {
+                    let packed = [&pack_head(head), between, &pack_tail(tail), behind].concat();
+                    let trace = read(&packed, None).unwrap_or_else(|error| panic!("{one} {other}: {error}"));
+                    assert_eq!(trace.records(), expected.records(), "{one} {other}");
+                }
+            }
+        }
     }
-    let long = long_text();
-    for packed in [gzip(&long), zstd(&long)] {
-        assert_eq!(read(&packed, None).unwrap().records().len(), 20_000);
+}
+
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+const PACKINGS: [(&str, Pack); 4] = [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("lz4", lz4)];
+
+#[test]
+fn packings_that_are_not_unpacked_are_refused_by_name() {
+    for (name, magic) in [
+        ("bzip2", &b"BZh91AY&SY\x1b\xa0"[..]),
+        ("zip", b"PK\x03\x04\x14\0\0\0"),
+        ("7z", b"7z\xbc\xaf\x27\x1c\0\x04"),
+        ("compress (.Z)", b"\x1f\x9d\x90R\x40"),
+        ("lzip", b"LZIP\x01\x0c"),
+        ("rar", b"Rar!\x1a\x07"),
+    ] {
+        let expected =
+            format!("this is {name} data, which is not unpacked; accepted: gzip, zstd, xz, lz4, or - for");
+        let alone = sentence(magic, None);
+        assert!(alone.starts_with(&format!("file: {expected}")), "{alone}");
+        let behind = sentence(&[&gzip(b"R 1\n"), magic].concat(), None);
+        assert!(behind.contains(&expected), "{behind}");
     }
 }
 
 #[test]
 fn a_truncated_file_is_reported_after_its_whole_lines() {
-    for (packing, whole) in [("gzip", gzip(&long_text())), ("zstd", zstd(&long_text()))] {
+    for (packing, pack) in PACKINGS {
+        let whole = pack(&long_text());
         for cut in [whole.len() / 2, whole.len() - 1] {
             let mut reader =
                 TraceReader::new("file", Cursor::new(whole[..cut].to_vec()), None, TraceOptions::default())
@@ -203,14 +255,31 @@ fn a_truncated_file_is_reported_after_its_whole_lines() {
 
 #[test]
 fn damage_and_trailing_garbage_are_reported() {
-    for (packing, mut whole) in [("gzip", gzip(&long_text())), ("zstd", zstd(&long_text()))] {
+    for (packing, pack) in PACKINGS {
+        let mut whole = pack(&long_text());
         let garbage = sentence(&[&whole[..], b"garbage garbage"].concat(), None);
-        assert!(garbage.starts_with(&format!("file, line 20001: the {packing} data")), "{garbage}");
+        assert_eq!(
+            garbage,
+            format!(
+                "file, line 20001: the {packing} data cannot be unpacked from here on: other data follows its end"
+            )
+        );
         let middle = whole.len() / 2;
         whole[middle..middle + 64].fill(0x55);
         let damage = read(&whole, Some(Format::PAGE_OPS)).unwrap_err();
         assert!(damage.line.is_some(), "{damage}");
     }
+}
+
+/// The rule: an xz file that asks for much more memory than `xz -9` is refused.
+#[test]
+fn the_memory_of_a_decoder_is_bounded() {
+    let mut options = lzma_rust2::XzOptions::with_preset(1);
+    options.lzma_options.dict_size = 1 << 30;
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+    writer.write_all(PAGES).unwrap();
+    let refused = sentence(&writer.finish().unwrap(), None);
+    assert!(refused.contains("the xz data cannot be unpacked from here on: "), "{refused}");
 }
 
 #[test]
@@ -285,7 +354,8 @@ proptest! {
     #[test]
     fn noise_never_panics(
         magic in prop::sample::select(vec![
-            &b""[..], b"\x1f\x8b", b"\x1f\x8b\x08\0\0\0\0\0\0\0", b"\x28\xb5\x2f\xfd", b"R 1\n", b"1,2,28,512,3\n",
+            &b""[..], b"\x1f\x8b", b"\x1f\x8b\x08\0\0\0\0\0\0\0", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0",
+            b"\x04\x22\x4d\x18", b"\x50\x2a\x4d\x18", b"R 1\n", b"1,2,28,512,3\n",
         ]),
         noise in prop::collection::vec(any::<u8>(), 0..2000),
     ) {

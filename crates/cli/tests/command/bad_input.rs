@@ -145,6 +145,7 @@ fn impossible_replays_and_conversions() {
             ("replay t.pages --rate 9 --format disksim:time_unit=h", &["known: ps ns us ms s"]),
             ("trace convert t.pages t.pages --to spc", &["OUT", "FILE", "same file"]),
             ("trace convert t.pages x --to oracle-general", &["convert to another format first"]),
+            ("trace convert t.pages x.xz --to spc", &["OUT", ".xz", "accepted: .gz, .zst"]),
             ("trace convert t.pages x --to scp", &["did you mean `spc`"]),
             ("trace convert t.pages no/such/x --to spc", &["no/such/x"]),
         ],

@@ -299,7 +299,7 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
 pub(crate) fn unless_binary(bytes: &[u8], reason: String) -> String {
     let is_binary = bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
     if is_binary {
-        "this is binary data; a trace is text, plain or packed with gzip or zstd".to_owned()
+        "this is binary data; a trace is text, plain or packed with gzip, zstd, xz or lz4".to_owned()
     } else {
         reason
     }

@@ -1,9 +1,9 @@
-//! Reads a trace file as lines or binary records, and unpacks it. The file passes through one buffer, so no
+//! Reads a trace file as lines or binary records. The file passes through one buffer, so no
 //! line may be longer than this buffer.
 
 use super::error::TraceError;
 use super::field::unless_binary;
-use flate2::read::MultiGzDecoder;
+use super::unpack::Unpacked;
 use std::io::{self, ErrorKind, Read};
 
 /// The length of the longest accepted line, in bytes, without its line end.
@@ -12,9 +12,7 @@ const LINE_MAX: usize = 64 << 10;
 /// A reader of the lines or binary records of a trace file.
 pub(super) struct Lines {
     file: String,
-    source: Box<dyn Read + Send>,
-    /// The name of the file's compression; `None` if the file is plain.
-    packing: Option<&'static str>,
+    source: Unpacked,
     buffer: Box<[u8]>,
     /// `buffer[start..end]` holds the bytes that were read from the file and not returned yet.
     start: usize,
@@ -29,23 +27,17 @@ impl Lines {
     /// Creates a reader of `source`, whose first bytes tell its compression. `file` is the file's name in
     /// error messages.
     pub(crate) fn new(file: &str, source: impl Read + Send + 'static) -> Result<Lines, TraceError> {
-        let (packing, source) = unpack(source).map_err(|error| TraceError {
+        let source = Unpacked::new(source).map_err(|error| TraceError {
             file: file.to_owned(),
             line: None,
-            reason: format!("cannot be read: {error}"),
+            reason: match error.kind() {
+                ErrorKind::Unsupported => error.to_string(),
+                _ => format!("cannot be read: {error}"),
+            },
         })?;
         // The buffer has one byte more than the longest line, for the line end.
         let buffer = vec![0; LINE_MAX + 1].into();
-        Ok(Lines {
-            file: file.to_owned(),
-            source,
-            packing,
-            buffer,
-            start: 0,
-            end: 0,
-            number: 0,
-            failed: None,
-        })
+        Ok(Lines { file: file.to_owned(), source, buffer, start: 0, end: 0, number: 0, failed: None })
     }
 
     /// Returns the next bytes without consuming them. They fill the buffer unless the file ends or fails
@@ -175,7 +167,7 @@ impl Lines {
     }
 
     fn explain(&self, error: &io::Error) -> String {
-        match self.packing {
+        match self.source.packing() {
             Some(packing) if error.kind() == ErrorKind::UnexpectedEof => {
                 format!("the {packing} data breaks off here; the file is not complete")
             }
@@ -183,25 +175,6 @@ impl Lines {
             None => format!("cannot be read from here on: {error}"),
         }
     }
-}
-
-type Unpacked = (Option<&'static str>, Box<dyn Read + Send>);
-
-fn unpack(mut source: impl Read + Send + 'static) -> io::Result<Unpacked> {
-    let mut magic = Vec::new();
-    // All four bytes of the magic number are read in a loop, because one read may return fewer.
-    source.by_ref().take(4).read_to_end(&mut magic)?;
-    let whole = io::Cursor::new(magic.clone()).chain(source);
-    Ok(match magic[..] {
-        // A file may consist of several gzip streams, which together are one trace.
-        [0x1f, 0x8b, ..] => (Some("gzip"), Box::new(MultiGzDecoder::new(whole))),
-        // The magic number is that of a zstd frame, or of a skippable frame, with which some compressors
-        // begin.
-        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-            (Some("zstd"), Box::new(zstd::Decoder::new(whole)?))
-        }
-        _ => (None, Box::new(whole)),
-    })
 }
 
 #[cfg(test)]
@@ -243,7 +216,9 @@ mod tests {
         );
         assert_eq!(
             lines(&[0; 70_000]),
-            ["file, line 1: this is binary data; a trace is text, plain or packed with gzip or zstd"]
+            [
+                "file, line 1: this is binary data; a trace is text, plain or packed with gzip, zstd, xz or lz4"
+            ]
         );
     }
 

@@ -1,10 +1,10 @@
-//! Recorded workloads: readers that stream [`Record`]s from trace files, plain or packed with gzip or zstd,
-//! in bounded memory.
+//! Recorded workloads: readers that stream [`Record`]s from trace files, plain or packed with gzip,
+//! zstd, xz or lz4, in bounded memory.
 //!
 //! Invariants: times start at zero and never decrease; every record is at least one unit long and ends within
 //! 64 bits; a trace has at least one request. The readers enforce them: they skip and count lines without a
-//! valid record, and clamp and count times that decrease, or sort the records by time. A line that cannot be parsed is an error that names
-//! the file and the line.
+//! valid record, and clamp and count times that decrease, or sort the records by time. A line that cannot be
+//! parsed is an error that names the file and the line.
 //!
 //! [`open`] streams a trace. [`Trace::load`] keeps its records in memory, for page requests and for a
 //! summary. [`Format`] lists the formats.
@@ -13,10 +13,11 @@ mod error;
 mod page_set;
 mod record;
 mod field;
+mod unpack;
 mod input;
-mod paging;
 mod sort;
 mod space;
+mod paging;
 mod state;
 mod row;
 mod alibaba;

@@ -3,8 +3,8 @@
 //!
 //! The records are packed and have 24 bytes, little endian: u32 time in seconds, u64 object, u32 size in
 //! bytes, i64 next access (the index of a request; −1: never). An object is taken as a block of 512 bytes, as
-//! in the traces made from block traces, unless `objects=yes` says that it is only a name. A next access is known only at the end of the trace, so
-//! [`write_oracle_general`] writes a trace as a whole.
+//! in the traces made from block traces, unless `objects=yes` says that it is only a name. A next access is
+//! known only at the end of the trace, so [`write_oracle_general`] writes a trace as a whole.
 //!
 //! The format has no operations. A request is a write with probability `write_share`, drawn in order from a
 //! fixed seed, and otherwise a read.
