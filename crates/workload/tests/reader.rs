@@ -120,7 +120,8 @@ fn a_late_first_line_clamps_only_itself() {
     let lines = |late: &[u64], good: u64, line: fn(u64) -> String| -> String {
         late.iter().copied().chain(1_000..1_000 + good).map(line).collect()
     };
-    let formats: [(Format, fn(u64) -> String); 4] = [
+    type LineAt = fn(u64) -> String;
+    let formats: [(Format, LineAt); 4] = [
         (Format::MSR, |at| format!("{},h,0,Read,0,512,0\n", 128_166_372_003_061_629 + at * 10_000_000)),
         (Format::SPC, |at| format!("0,0,512,R,{at}\n")),
         (Format::MIDAS, |at| format!("{at}.000000000 0 0 512\n")),

@@ -12,7 +12,7 @@ pub(crate) struct Altered {
     why: String,
     /// The number of times that went back and were set to that of the request before.
     clamped: u64,
-    /// What the reader decided because the trace does not say it.
+    /// The decisions of the reader about things that the trace does not say.
     decided: String,
 }
 

@@ -6,10 +6,10 @@
 //! `Requests` of a run.
 
 mod altered;
-mod read_once;
 mod requests;
 mod spool;
 mod trace_file;
+mod read_once;
 mod bound;
 
 pub(crate) use altered::Altered;
@@ -19,12 +19,12 @@ pub use read_once::Workloads;
 pub(crate) use requests::Requests;
 pub use spool::open_trace;
 pub(crate) use trace_file::TraceFile;
+pub use trace_file::TraceForm;
 
 use crate::StackError;
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_files::output::is_standard;
 use fulgurite_workload::GeneratorConfig;
-use fulgurite_workload::trace::{Format, TraceOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,10 +35,6 @@ pub(crate) const OWN_TRACE: &str = "postgres-pgbench";
 /// The description of this trace in lists.
 pub(crate) const OWN_TRACE_ABOUT: &str =
     "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)";
-
-/// The form of a trace: its format, or `None` if the name and the content of the file tell it, and the options
-/// of its reader.
-pub type TraceForm = (Option<Format>, TraceOptions);
 
 /// A workload: a generator or a trace, with a label.
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
 //! Reads a trace file when it is needed, and keeps its pages for each page size and numbering.
 
-use super::TraceForm;
 use super::altered::Altered;
 use super::spool::{Spool, is_read_once, name_of, open_file, scratch};
 use crate::StackError;
@@ -16,6 +15,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 const OWN_TRACE_BYTES: &[u8] = include_bytes!("../../traces/postgres-pgbench.pages.zst");
+
+/// The form of a trace: its format, or `None` if the name and the content of the file tell it, and the options
+/// of its reader.
+pub type TraceForm = (Option<Format>, TraceOptions);
 
 /// A trace in a file. Clones of its workload share the records that were read.
 #[derive(Debug)]

@@ -76,7 +76,8 @@ impl Trace {
         self.clamped
     }
 
-    /// What the reader decided because the trace does not say it; see [`TraceReader::decided`].
+    /// Returns the decisions of the reader about things that the trace does not say; see
+    /// [`TraceReader::decided`].
     pub fn decided(&self) -> &str {
         &self.decided
     }

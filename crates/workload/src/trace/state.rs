@@ -190,7 +190,7 @@ pub struct ReaderState {
     pub origin: Option<u64>,
     /// The action whose events are read, for each device.
     actions: FxHashMap<Box<[u8]>, u8>,
-    /// What the reader decided because the trace does not say it; see [`ReaderState::decide`].
+    /// The decisions of the reader about things that the trace does not say; see [`ReaderState::decide`].
     decisions: Vec<String>,
     /// The number of decisions beyond those that are kept.
     more_decisions: u64,

@@ -16,7 +16,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// The source of a trace, unpacked.
 pub(super) enum Unpacked {
     Plain(Box<dyn Read + Send>),
-    Packed(Members),
+    Packed(Box<Members>),
 }
 
 impl Unpacked {
@@ -38,7 +38,7 @@ impl Unpacked {
             inner: BufReader::with_capacity(BUFFER_BYTES, inner),
             has_ended: false,
         };
-        Ok(Unpacked::Packed(Members { member: Member::Between(input), packing }))
+        Ok(Unpacked::Packed(Box::new(Members { member: Member::Between(input), packing })))
     }
 
     /// The name of the packing that is being unpacked; `None` if the file is plain.
@@ -128,7 +128,7 @@ pub(super) struct Members {
 
 /// A place in a packed file.
 enum Member {
-    Gzip(GzDecoder<Input>),
+    Gzip(Box<GzDecoder<Input>>),
     Zstd(zstd::Decoder<'static, Input>),
     Xz(Box<XzReader<Input>>),
     Lz4(Box<FrameDecoder<Input>>),
@@ -196,7 +196,7 @@ impl Members {
             }
         };
         self.member = match self.packing {
-            Packing::Gzip => Member::Gzip(GzDecoder::new(input)),
+            Packing::Gzip => Member::Gzip(Box::new(GzDecoder::new(input))),
             Packing::Zstd => Member::Zstd(zstd::Decoder::with_buffer(input)?.single_frame()),
             Packing::Xz => Member::Xz(Box::new(XzReader::new_mem_limit(input, false, XZ_KIB_AT_MOST))),
             Packing::Lz4 | Packing::OldLz4 => Member::Lz4(Box::new(FrameDecoder::new(input))),
