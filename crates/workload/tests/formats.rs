@@ -431,6 +431,69 @@ fn headers_are_left_out_wherever_they_are() {
     }
 }
 
+/// The rule: a text of any columns is read, by the numbers or the header names of its columns, and the reader tells
+/// how it understood the first requests.
+#[test]
+fn any_columns_are_read() {
+    let expected = [record(0, R, 4096, 512), record(1_000, W, 8192, 1024), record(3_000, T, 0, 512)];
+    let by_name =
+        "columns:time=at,op=kind,offset=lba,length=n,volume=disk,unit=us,offset_unit=512B,length_unit=512B";
+    let semicolons = "n;Kind;\"at\";disk;lba\n1;Read;5;a;8\n2;Write;6;b;16\n1;trim;8.0;a;0\n";
+    for (spec, text) in [
+        (by_name, semicolons.to_owned()),
+        (by_name, semicolons.replace(';', ",").to_uppercase()),
+        (by_name, semicolons.replace(';', "\t")),
+        (by_name, format!("{semicolons}{}", &semicolons[..semicolons.find('\n').unwrap()])),
+        (
+            "columns:time=1,op=3,offset=5,length=6,volume=2,unit=us",
+            "5 a R x 4096 512\n6 b W x 8192 1024\n8  a\tD x 0 512\n".to_owned(),
+        ),
+        (
+            "columns:time=1,op=3,offset=5,length=6,volume=2,unit=us,sep=comma,header=2,skip=#,write=wrt",
+            "1,2,3,4,5,6\n1,2,3,4,5,6\n# 9,9\n5,\"a,1\",1,x,4096,512\n6,b,WRT,x,8192,1024\n\
+             8,\"a,1\",D,x,0,512\n"
+                .to_owned(),
+        ),
+        (
+            "columns:offset=2,op=1,time=3,length=4,length_unit=512B,unit=us,volume=5",
+            "op|offset|t|n|v\nfalse|4096|5|1|a\ntrue|8192|6|2|b\nT|0|8|1|a\n".to_owned(),
+        ),
+    ] {
+        let trace = read(spec, text.as_bytes()).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        assert_eq!(
+            (without_volumes(&trace), volumes_of(&trace)),
+            (expected.to_vec(), vec![1, 2, 1]),
+            "{spec}"
+        );
+        assert!(
+            trace.decided().contains(": read of 512 bytes at 4096, time 5000 ns; line "),
+            "{}",
+            trace.decided()
+        );
+        let (format, options) = Format::parse(spec).unwrap();
+        assert_eq!(Format::parse(&format.text(&options)), Ok((format, options)), "{spec}");
+    }
+    // Only positions are needed.
+    let trace = read("columns:offset=1,offset_unit=4KiB,write_share=100%", b"7\n9\n").unwrap();
+    assert_eq!(trace.records(), [record(0, W, 7 * 4096, 4096), record(0, W, 9 * 4096, 4096)]);
+    for (spec, text, wrong) in [
+        ("columns", "1 2\n", "columns needs offset="),
+        ("columns:offset=0", "1 2\n", "offset=0: columns are counted from 1"),
+        ("columns:offset=3", "1 2\n", "`1 2` has 2 fields, and offset is in column 3"),
+        (
+            "columns:offset=lba",
+            "time,block\n1,2\n",
+            "offset=lba: the header has no such column; it has `time` `block`",
+        ),
+        ("columns:offset=1,op=2", "1 maybe\n", "operation `maybe` is unknown"),
+        ("columns:offset=1,sep=ab", "1 2\n", "sep=ab is no separator"),
+        ("columns:offset=1", "1\nx\n", "line 2: offset `x` is not a whole number"),
+    ] {
+        let error = read(spec, text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(wrong), "{spec}: {error}");
+    }
+}
+
 /// The rule: a trim has any length. A read or write above 1 GiB is left out and counted, or read, or refused, as
 /// the option `long` says.
 #[test]
@@ -582,7 +645,7 @@ fn a_trim_of_a_whole_address_space_is_divided() {
 
 /// Whether the format is written record by record.
 fn is_written(format: Format) -> bool {
-    ![Format::ORACLE_GENERAL, Format::FIU].contains(&format)
+    ![Format::ORACLE_GENERAL, Format::FIU, Format::COLUMNS].contains(&format)
 }
 
 fn has_trims(format: Format) -> bool {

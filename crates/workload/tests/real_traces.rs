@@ -36,8 +36,10 @@ fn the_projects_trace_is_the_same_in_every_format() {
     let records: Vec<Record> = own.records().iter().take(50_000).enumerate().map(timed).collect();
     let of_op = |op| records.iter().filter(|record| record.op == op).count() as u64;
     let footprint = records.iter().map(|record| record.start).collect::<BTreeSet<u64>>().len() as u64;
-    for format in
-        Format::all().iter().copied().filter(|format| ![Format::ORACLE_GENERAL, Format::FIU].contains(format))
+    for format in Format::all()
+        .iter()
+        .copied()
+        .filter(|format| ![Format::ORACLE_GENERAL, Format::FIU, Format::COLUMNS].contains(format))
     {
         let mut writer = TraceWriter::new(Vec::new(), format, Unit::Pages, 8192).unwrap();
         records.iter().for_each(|record| writer.write(record).unwrap());

@@ -59,6 +59,7 @@ formats! {
     MQSIM = mqsim
     ORACLE_GENERAL = oracle_general
     MIDAS = midas
+    COLUMNS = columns
 }
 
 impl Format {
@@ -148,7 +149,13 @@ impl Format {
 
     /// Returns the canonical text of the format with these options.
     pub fn text(self, options: &TraceOptions) -> String {
-        with_name(self.name(), &options.options_beside(&TraceOptions::default()))
+        let usual = TraceOptions::default();
+        let differs = |option: &&Opt<TraceOptions>| (option.show)(options) != (option.show)(&usual);
+        let shown = self
+            .accepted()
+            .filter(differs)
+            .map(|option| format!("{}={}", option.key, (option.show)(options)));
+        with_name(self.name(), &shown.collect::<Vec<_>>().join(","))
     }
 
     /// Returns the format that the file's name selects. If the name selects none, returns the first format
@@ -192,7 +199,7 @@ mod tests {
     #[test]
     fn names_and_rows_agree() {
         let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fiu fio2 fio3 mqsim \
-            oracle-general midas";
+            oracle-general midas columns";
         for (format, name) in ALL.iter().copied().zip(names.split(' ')) {
             assert_eq!(format.name(), name);
             assert_eq!(Format::from_name(name), Ok(format));
@@ -215,7 +222,7 @@ mod tests {
             let name = format.name();
             for option in format.options() {
                 assert_eq!(text(format!("{name}:{}={}", option.key, option.default)).as_deref(), Ok(name));
-                let others = ["yes", "ps", "30%", "hm.1", "read"]
+                let others = ["yes", "ps", "30%", "hm.1", "read", "8KiB", "7"]
                     .map(|value| format!("{name}:{}={value}", option.key));
                 let taken: Vec<&String> =
                     others.iter().filter(|other| text(other.to_string()).is_ok()).collect();

@@ -2,9 +2,10 @@
 
 use super::field::quote;
 use super::record::{Line, Record};
-use fulgurite_base::option::{SHARE, YES_NO, name_of, parse_choice};
-use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, opt};
+use fulgurite_base::option::{SHARE, SIZE, YES_NO, name_of, parse_choice};
+use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, opt, units};
 use rustc_hash::FxHashMap;
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub struct TraceOptions {
     pub long: Long,
     /// Whether the requests are sorted by time before the first one is passed on.
     pub sort: bool,
+    /// The columns of a trace in the format `columns`.
+    pub columns: Columns,
     /// Whether the requests of a second are placed a microsecond apart, in a format with times in whole
     /// seconds.
     pub spread: bool,
@@ -40,6 +43,7 @@ impl Default for TraceOptions {
             spread: false,
             long: Long::Skip,
             sort: false,
+            columns: Columns::default(),
         }
     }
 }
@@ -58,7 +62,59 @@ impl fmt::Debug for TraceOptions {
         if self.sort {
             shown.field("sort", &self.sort);
         }
+        if self.columns != Columns::default() {
+            shown.field("columns", &self.columns);
+        }
         shown.finish()
+    }
+}
+
+/// The columns of a trace in the format `columns`, each by its number, from one on, or by its name in the header;
+/// `None` if there is no such column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// The column of times.
+    pub time: Option<String>,
+    /// The column of operations.
+    pub op: Option<String>,
+    /// The column of positions.
+    pub offset: Option<String>,
+    /// The column of lengths.
+    pub length: Option<String>,
+    /// The column of volumes.
+    pub volume: Option<String>,
+    /// The unit of times; `None` for seconds.
+    pub unit: Option<TimeUnit>,
+    /// The unit of positions, in bytes.
+    pub offset_unit: u64,
+    /// The unit of lengths, in bytes; `None` for the unit of positions.
+    pub length_unit: Option<u64>,
+    /// The separator of the fields; `None` to guess it.
+    pub sep: Option<String>,
+    /// The number of lines at the beginning that hold no request.
+    pub header: u64,
+    /// The beginning of lines that hold no request.
+    pub skip: Option<String>,
+    /// The spelling of a write, if it is not one of the usual ones.
+    pub write: Option<String>,
+}
+
+impl Default for Columns {
+    fn default() -> Columns {
+        Columns {
+            time: None,
+            op: None,
+            offset: None,
+            length: None,
+            volume: None,
+            unit: None,
+            offset_unit: 1,
+            length_unit: None,
+            sep: None,
+            header: 0,
+            skip: None,
+            write: None,
+        }
     }
 }
 
@@ -116,17 +172,55 @@ impl TraceOptions {
     pub const OF_ALL: &'static [&'static str] = &["objects", "long", "sort"];
 }
 
+/// The form of a text that may be absent.
+const fn text(written: &'static str) -> Form<Option<String>> {
+    Form {
+        written,
+        parse: |text| Ok((text != NONE).then(|| text.to_owned())),
+        show: |text| text.clone().unwrap_or_else(|| NONE.to_owned()),
+    }
+}
+const NONE: &str = "none";
+
+/// The form of a column.
+const COLUMN: Form<Option<String>> = text("N|NAME");
+
+/// The form of a size that may be absent.
+const SIZE_OR_NONE: Form<Option<u64>> = Form {
+    written: "SIZE",
+    parse: |text| if text == NONE { Ok(None) } else { units::parse_size(text).map(Some) },
+    show: |size| size.map_or_else(|| NONE.to_owned(), units::format_size),
+};
+
+const LINES: Form<u64> = Form { written: "N", parse: units::parse_count, show: u64::to_string };
+
 /// The options of all formats together; [`FormatRow::options`](super::FormatRow) lists those of one format.
 impl Declared for TraceOptions {
     const OPTIONS: &'static [Opt<TraceOptions>] = &[
         opt!("time_unit", time_unit, UNIT, "the unit of times"),
+        opt!("time", columns.time, COLUMN, "the column of times; none without times"),
+        opt!("op", columns.op, COLUMN, "the column of operations; without it, write_share applies"),
+        opt!("offset", columns.offset, COLUMN, "the column of positions"),
+        opt!("length", columns.length, COLUMN, "the column of lengths; without it, one unit of lengths"),
+        opt!("unit", columns.unit, UNIT, "the unit of times; usually seconds"),
+        opt!("offset_unit", columns.offset_unit, SIZE, 1 => 1 << 30, "the unit of positions"),
+        opt!(
+            "length_unit",
+            columns.length_unit,
+            SIZE_OR_NONE,
+            "the unit of lengths; that of positions if none"
+        ),
+        opt!("sep", columns.sep, text("comma|tab|space|C"), "the separator; guessed if none"),
+        opt!("header", columns.header, LINES, "lines at the beginning that hold no request"),
+        opt!("skip", columns.skip, text("TEXT"), "the beginning of lines that hold no request"),
+        opt!("write", columns.write, text("TEXT"), "the spelling of a write, if it is an unusual one"),
         opt!("spread", spread, YES_NO, "requests of a second follow each other by a microsecond"),
         opt!("write_share", write_share, SHARE, Share::ZERO => Share::ONE, "requests that are treated as writes"),
         opt!(
             "volume",
             volume,
             VOLUME,
-            "only requests to this volume; `trace info` shows all with volume=list"
+            "only requests to this volume; `trace info` shows all with volume=list; in columns, the column"
         ),
         opt!("objects", objects, YES_NO, "every request is for a single page, identified by its start"),
         opt!("sort", sort, YES_NO, "the requests are sorted by time"),
@@ -190,6 +284,8 @@ pub struct ReaderState {
     pub origin: Option<u64>,
     /// The action whose events are read, for each device.
     actions: FxHashMap<Box<[u8]>, u8>,
+    /// What a format keeps between lines for itself.
+    pub kept: Option<Box<dyn Any + Send>>,
     /// The decisions of the reader about things that the trace does not say; see [`ReaderState::decide`].
     decisions: Vec<String>,
     /// The number of decisions beyond those that are kept.
@@ -212,6 +308,7 @@ impl ReaderState {
             clock: Nanos::ZERO,
             origin: None,
             actions: FxHashMap::default(),
+            kept: None,
             decisions: Vec::new(),
             more_decisions: 0,
             volumes: FxHashMap::default(),
