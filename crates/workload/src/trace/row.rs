@@ -122,7 +122,7 @@ pub struct FormatRow {
     /// Whether the content of a file alone can tell the format.
     pub is_told_by_content: bool,
     /// The keys of the [`TraceOptions`](super::TraceOptions) that the format accepts. All formats accept
-    /// [`TraceOptions::OF_ALL`] too.
+    /// [`TraceOptions::OF_ALL`](super::TraceOptions::OF_ALL) too.
     pub options: &'static [&'static str],
     /// The layout of the format and its parsers.
     pub shape: Shape,
