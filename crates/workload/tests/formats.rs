@@ -305,7 +305,7 @@ fn binary_samples_are_read_by_definition() {
 fn every_volume_can_be_named() {
     let blkparse = "9,0 0 1 0.0 1 Q R 8 + 8\n259,0 0 1 0.1 1 Q R 16 + 8\n";
     let fio2 = "fio version 2 iolog\n/d/a,b read 4096 4096\n/d/a read 8192 4096\n/d/x=1 read 0 4096\n\
-        /d/c,x=1 read 512 512\n";
+        /d/c,x=1 read 512 512\n\"q\" read 1024 512\n";
     let fio3 = "fio version 3 iolog\n0 /d/a,b read 4096 4096\n1 /d/a read 8192 4096\n1 /d/x=1 read 0 4096\n";
     for (spec, text, start) in [
         ("blkparse:volume=9:0", blkparse, 4096),
@@ -317,6 +317,7 @@ fn every_volume_can_be_named() {
         ("fio2:volume=/d/a", fio2, 8192),
         ("fio2:volume=/d/x=1", fio2, 0),
         (r#"fio2:volume="/d/c,x=1""#, fio2, 512),
+        (r#"fio2:volume=""q"""#, fio2, 1024),
         (r#"fio3:volume="/d/a,b""#, fio3, 4096),
         ("msr:volume=hm.1", "0,hm,0,Read,0,512,1\n0,hm,1,Read,512,512,1\n", 512),
         ("spc:volume=1", "0,0,512,R,0\n1,1,512,R,0\n", 512),
@@ -332,7 +333,7 @@ fn every_volume_can_be_named() {
     let error = read("blkparse:volume=8:0", blkparse.as_bytes()).unwrap_err().to_string();
     assert!(error.ends_with("; its volumes are 9,0 259,0"), "{error}");
     let error = read("fio2:volume=/d/b", fio2.as_bytes()).unwrap_err().to_string();
-    assert!(error.ends_with(r#"; its volumes are /d/a,b /d/a /d/x=1 "/d/c,x=1""#), "{error}");
+    assert!(error.ends_with(r#"; its volumes are /d/a,b /d/a /d/x=1 "/d/c,x=1" ""q"""#), "{error}");
 }
 
 /// The rule: of each device, the events of one action are read, and the reader says of which. So a file may
