@@ -284,7 +284,7 @@ pub struct ReaderState {
     pub origin: Option<u64>,
     /// The action whose events are read, for each device.
     actions: FxHashMap<Box<[u8]>, u8>,
-    /// What a format keeps between lines for itself.
+    /// Data that a format keeps between lines for itself.
     pub kept: Option<Box<dyn Any + Send>>,
     /// The decisions of the reader about things that the trace does not say; see [`ReaderState::decide`].
     decisions: Vec<String>,
