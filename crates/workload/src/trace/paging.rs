@@ -51,6 +51,12 @@ impl Paging {
     }
 }
 
+/// Returns a request for `count` pages, at the time and with the operation of `record`.
+#[inline]
+pub(super) fn request(record: &Record, page: u64, count: u32) -> Request {
+    Request { at: record.at, op: record.op, page, pages: count, stream: 0, copy_of: None }
+}
+
 /// Calls `each` with the requests for `pages`, at the time and with the operation of `record`. There are
 /// several requests if the number of pages does not fit in 32 bits.
 #[inline]
@@ -58,7 +64,7 @@ pub(super) fn requests(record: &Record, pages: Range<u64>, mut each: impl FnMut(
     let mut page = pages.start;
     while page < pages.end {
         let count = u32::try_from(pages.end - page).unwrap_or(u32::MAX);
-        each(Request { at: record.at, op: record.op, page, pages: count, stream: 0, copy_of: None });
+        each(request(record, page, count));
         page += u64::from(count);
     }
 }

@@ -5,7 +5,7 @@ use super::error::TraceError;
 use super::field::unless_binary;
 use super::format::Format;
 use super::input::Lines;
-use super::paging::{Paging, requests};
+use super::paging::{Paging, request, requests};
 use super::record::{Line, Record, Unit};
 use super::row::{PlainLines, Shape};
 use super::sort::{OpenScratch, Sorted, Sorter};
@@ -148,6 +148,7 @@ impl Admission {
     }
 
     /// Keeps a record until all first records, or all records, are there.
+    #[cold]
     fn keep(&mut self, record: Record, each: &mut impl FnMut(Record)) -> Result<(), String> {
         match &mut self.stage {
             Stage::Running => {}
@@ -610,7 +611,12 @@ impl PageStream {
         ahead.drain(..).for_each(&mut each);
         let mut failed = None;
         let more = reader.advance_by(most, |record| {
-            let placed = space.place(record.volume, paging.pages(&record), |pages| {
+            let pages = paging.pages(&record);
+            // Most records have no volume and become one request, so they need no placing.
+            if let (0, Ok(count)) = (record.volume, u32::try_from(pages.end - pages.start)) {
+                return each(request(&record, pages.start, count));
+            }
+            let placed = space.place(record.volume, pages, |pages| {
                 requests(&record, pages, &mut each);
             });
             if let Err(reason) = placed {
