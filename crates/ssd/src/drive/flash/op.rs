@@ -1,8 +1,8 @@
 //! One flash operation of a die, from its entry into a queue to its end.
 
+use crate::config::MAX_PLANES;
 use crate::drive::waits::Waits;
 use crate::layout::Place;
-use smallvec::SmallVec;
 use std::num::NonZeroU32;
 
 /// The row of an erase and of parity, which no page of data shares.
@@ -51,8 +51,10 @@ pub(in crate::drive) struct Programmed {
     pub(crate) epoch: u32,
     /// The host write that waits for the program; `None` if no write waits.
     pub(crate) command: Option<u32>,
-    /// The dies of the source pages of the copies.
-    sources: SmallVec<[u32; 8]>,
+    /// The number of copies, and the dies of their source pages. Copies that wait in a protected buffer are not
+    /// among them, so a row with copies here has at most one page of each plane.
+    copies: u8,
+    sources: [u32; MAX_PLANES as usize],
 }
 
 impl Programmed {
@@ -64,13 +66,14 @@ impl Programmed {
     /// Adds a copy of a page of `die`.
     #[inline]
     pub(crate) fn add_copy(&mut self, die: u32) {
-        self.sources.push(die);
+        self.sources[usize::from(self.copies)] = die;
+        self.copies += 1;
     }
 
     /// Returns the dies of the source pages of the copies.
     #[inline]
     pub(crate) fn sources(&self) -> &[u32] {
-        &self.sources
+        &self.sources[..usize::from(self.copies)]
     }
 }
 
