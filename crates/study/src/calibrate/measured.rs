@@ -12,8 +12,8 @@ use std::path::Path;
 /// The number of figures of a point.
 pub(super) const FIGURES: usize = 9;
 
-/// A figure of a point: its column, which is one spelling in files, the other spelling, and its weight in a fit. The first
-/// figure is a rate, the others are times.
+/// A figure of a point: its column, which is one spelling in files, the other spelling, and its weight in a
+/// fit. The first figure is a rate, the others are times.
 pub(super) struct Figure {
     pub(super) column: Column,
     measured: &'static str,

@@ -5,10 +5,10 @@
 //! script. Our scripts draw the plots from one JSON object. The attribute `data-ready` on the body is the
 //! number of plots drawn.
 
-mod automatic;
 mod form;
-mod of_runs;
 mod plot;
+mod automatic;
+mod of_runs;
 
 use crate::table::Table;
 use askama::Template;
