@@ -183,7 +183,7 @@ impl Declared for SsdConfig {
         opt!("cell_bits", cell_bits, COUNT, 1 => 5, "flash pages that share a word line: 3 for TLC"),
         opt!("one_shot", one_shot, YES_NO, "program all flash pages of a word line in one operation"),
         opt!("parity", parity, COUNT, 0 => 1024, "of so many rows one holds the parity of the others; 0: none"),
-        opt!("op", op, SHARE, "over-provisioning: (physical - logical) / logical, without parity"),
+        opt!("op", op, SHARE, "over-provisioning: (physical - logical) / logical"),
         opt!("read_us", read, MICROS, "array read time, the mean over the flash pages of a word line"),
         opt!("read_spread", read_spread, SHARE, Share::ZERO => Share::percent(95),
             "how much faster the first flash page of a word line is read, and how much slower the last"),

@@ -196,7 +196,7 @@ twin!(
     "7450-max",
     "Micron 7450 MAX 800 GB, NVMe TLC",
     SsdConfig {
-        op: spare(4_600),
+        op: spare(4_645),
         program: Nanos::from_micros(1_040),
         resume: Nanos::from_micros(660),
         suspend_points: 8,
