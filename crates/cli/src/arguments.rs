@@ -91,7 +91,8 @@ pub(crate) enum Command {
     /// Fit a simulated drive to a measured one, and write it to a file for --device
     #[command(after_help = examples::CALIBRATE)]
     Calibrate {
-        /// The measurements: CSV as profile --suite latency prints it, one row per rate
+        /// The measurements: CSV as profile --suite latency prints it, one row per rate; or file:PATH, a drive to
+        /// measure now
         source: PathBuf,
         /// The file for the fitted drive
         #[arg(short, long, value_name = "FILE.toml")]
@@ -117,6 +118,9 @@ pub(crate) enum Command {
         /// Replace an existing file
         #[arg(long)]
         force: bool,
+        /// Overwrite a file or block device that Fulgurite did not create
+        #[arg(long)]
+        destroy_contents: bool,
     },
     /// Compare two results: match the rows that asked for the same, and list the figures that changed
     #[command(after_help = examples::DIFF)]

@@ -98,6 +98,7 @@ the rates that are held out.
 Examples:
   fulgurite profile file:drive.img --suite latency --csv > measured.csv
   fulgurite calibrate measured.csv -o my-drive.toml
+  fulgurite calibrate file:drive.img,size=64GiB -o my-drive.toml --start pm9a3
   fulgurite replay trace.csv --device my-drive.toml,p5520";
 
 pub(crate) const COMPLETIONS: &str = "\

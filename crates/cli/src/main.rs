@@ -201,12 +201,14 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             sequential,
             evaluations,
             force,
+            destroy_contents,
         }) => fit(
             calibrate::Asked {
                 source: &source,
                 drive: drive.as_deref(),
                 out: &out,
                 force,
+                destroy_contents,
                 start: &start,
                 free: free.as_deref(),
                 check: check.as_deref(),

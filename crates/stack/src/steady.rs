@@ -6,9 +6,10 @@
 //! study (Haas, Lee, Bonnet and Leis, PVLDB 18(11), 2025); for zones, 64 requests of 512 KiB in all.
 
 use crate::device::Observed;
+use crate::memo::Memo;
 use crate::open::DeviceUser;
 use crate::pattern::Pattern;
-use crate::progress::step;
+use crate::progress::{remark, step};
 use crate::{Stack, StackError, Unit};
 use fulgurite_base::{Lpn, Prng, StreamId, units};
 use fulgurite_device::{Command, Completion, Meter, Operation, QueueFull, Tag};
@@ -101,6 +102,17 @@ pub(crate) fn measure(
     stack.with_written_device(seed, &format!("{pattern} of {page_bytes}B"), write, load)?
 }
 
+/// Brings a real drive to the steady state of uniform writes, once for each drive. A simulated drive is in the
+/// state of its `precondition`.
+pub(crate) fn condition(stack: &Stack, page_bytes: u32, seed: u64) -> Result<(), StackError> {
+    static CONDITIONED: Memo<Result<(), StackError>> = Memo::new();
+    if !stack.device.is_real() {
+        return Ok(());
+    }
+    let key = format!("{} {page_bytes}", stack.canonical_storage());
+    CONDITIONED.get(key, || measure(stack, page_bytes, &Pattern::Uniform, seed).map(drop))
+}
+
 /// The requests of a pattern.
 enum Requests {
     Pages { generator: Generator, request_pages: u32 },
@@ -184,6 +196,16 @@ impl Zones {
                 stack.device.label,
                 units::format_size(zone_pages * page_bytes)
             )));
+        }
+        let erased = u64::from(stack.caps().erase_pages);
+        if zone_pages < erased {
+            remark(format!(
+                "{pattern}: a zone of {} is smaller than the {} that {} erases together, so its waf is that of the \
+                 scale; give the drive shorter blocks, like pages=12",
+                units::format_size(zone_pages * page_bytes),
+                units::format_size(erased * page_bytes),
+                stack.device.label
+            ));
         }
         // A zone counts as full at first, so each is opened when its turn comes.
         let open = (0..u64::from(open)).map(|zone| (zone, zone_pages)).collect();

@@ -68,6 +68,7 @@ pub(super) fn latency(
     progress: &Progress,
 ) -> Result<Vec<Row>, StackError> {
     let request_pages = run.stack.device_pages_per(page_bytes)?;
+    steady::condition(&run.stack, page_bytes, run.seed)?;
     let at = |offered_ops_s| {
         let load = ProbeAndLoad { offered_ops_s, request_pages, time: suite.time, seed: run.seed };
         run.stack.with_device(run.seed, request_pages, load)?

@@ -5,7 +5,7 @@
 //! drives, with times in microseconds.
 
 use fulgurite_files::obstacle;
-use fulgurite_stack::{Column, StackError};
+use fulgurite_stack::{Column, Row, StackError};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -40,6 +40,14 @@ pub(super) const ALL: [Figure; FIGURES] = [
 pub(super) struct Point {
     pub(super) offered_ops_s: u64,
     pub(super) figures: [Option<f64>; FIGURES],
+}
+
+/// Returns the point in a result row of the suite `latency`.
+pub(super) fn point(row: &Row) -> Point {
+    Point {
+        offered_ops_s: row.number(Column::OfferedOpsS).unwrap_or(0.0).round() as u64,
+        figures: ALL.each_ref().map(|figure| row.number(figure.column)),
+    }
 }
 
 /// Returns the points of the drive called `drive` in a file, by rate. `None` stands for the only drive.

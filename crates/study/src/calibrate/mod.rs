@@ -13,19 +13,23 @@ use fulgurite_base::{Declared, Nanos, Spec, units};
 use fulgurite_files::output::{self, Named, OutputFile, Replaces};
 use fulgurite_ssd::preset::Preset;
 use fulgurite_ssd::{SsdConfig, preset};
-use fulgurite_stack::device::{DeviceConfig, DriveConfig};
+use fulgurite_stack::device::{DeviceConfig, DriveConfig, named_file};
+use fulgurite_stack::settings::{self, Workloads};
 use fulgurite_stack::{
-    Column, LatencySuite, Load, Progress, Row, Run, Stack, StackError, Suite, forget_drives,
+    Column, Command, LatencySuite, Load, Progress, Row, Run, Stack, StackError, Suite, forget_drives,
 };
 use measured::{ALL, FIGURES, Point};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
 /// The measurements to fit, as given by the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// The path of the table of measurements.
+    /// The path of the table of measurements, or a real drive to measure, as `file:PATH`.
     pub source: &'a Path,
+    /// Whether a file or block device that Fulgurite did not create may be overwritten by measurements.
+    pub destroy_contents: bool,
     /// A part of the drive's name in that table; `None` if the table has one drive.
     pub drive: Option<&'a str>,
     /// The file for the twin.
@@ -76,8 +80,16 @@ const LAST_STEP: f64 = 0.02;
 /// Fits a twin and writes it to a file.
 pub fn calibrate(asked: Asked<'_>, progress: &Progress) -> Result<Calibrated, StackError> {
     let out = Named::new("--out", asked.out).replacing(Replaces::Beginning(HEAD).or_forced(asked.force));
-    output::check(&[Named::new("SOURCE", asked.source)], &[out])?;
-    let points = measured::read(asked.source, asked.drive)?;
+    let points = match asked.source.to_str().filter(|source| source.starts_with(REAL)) {
+        Some(device) => {
+            output::check(&[Named::new("SOURCE", named_file(device))], &[out])?;
+            measure(device, asked.destroy_contents, asked.seed, progress)?
+        }
+        None => {
+            output::check(&[Named::new("SOURCE", asked.source)], &[out])?;
+            measured::read(asked.source, asked.drive)?
+        }
+    };
     let (fitted, predicted) = divided(points, asked.check)?;
     let count = |text: &str, flag: &str| {
         units::parse_count(text).map_err(|error| StackError::request(format!("{flag}: {error}")))
@@ -115,6 +127,25 @@ pub fn calibrate(asked: Asked<'_>, progress: &Progress) -> Result<Calibrated, St
     );
     write(out, &asked, &device, &sentence)?;
     Ok(Calibrated { device, table: Table { rows }, sentence })
+}
+
+/// The beginning of the name of a real drive.
+const REAL: &str = "file:";
+
+/// Measures a real drive with the suite `latency` of `profile`.
+fn measure(
+    device: &str,
+    destroy_contents: bool,
+    seed: Option<&str>,
+    progress: &Progress,
+) -> Result<Vec<Point>, StackError> {
+    let destroy = if destroy_contents { "yes" } else { "no" };
+    let mut values =
+        BTreeMap::from([("device", device), ("suite", "latency"), ("destroy_contents", destroy)]);
+    values.extend(seed.map(|seed| ("seed", seed)));
+    let run = settings::run(Command::Profile, &values, &mut Workloads::default())?;
+    run.check()?;
+    Ok(run.execute(progress)?.iter().map(measured::point).collect())
 }
 
 /// The beginning of a file with a twin.
