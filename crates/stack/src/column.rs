@@ -297,7 +297,7 @@ columns! {
     Figure "figure" Name [axis absent] "figure of a measured drive";
     Measured "measured" Number [] "the figure of the measured drive, in the unit that its name ends with";
     Simulated "simulated" Number [] "the figure of the twin";
-    Error "error" Number [] "the twin's figure over the measured one, less 1";
+    Deviation "deviation" Number [] "the twin's figure over the measured one, less 1";
     // These columns describe a trace.
     File "file" Name [] "the file";
     Format "format" Name [] "trace format";

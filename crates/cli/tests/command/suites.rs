@@ -112,7 +112,7 @@ fn a_drive_is_fitted_to_measurements() {
             .filter(|row| {
                 row["part"] == part && row["figure"].as_str().is_some_and(|name| name.ends_with("p50_ns"))
             })
-            .map(|row| number(row, "error").abs())
+            .map(|row| number(row, "deviation").abs())
             .collect();
         of_part.iter().sum::<f64>() / of_part.len() as f64
     };

@@ -112,7 +112,7 @@ pub fn calibrate(asked: Asked<'_>, progress: &Progress) -> Result<Calibrated, St
     let device = twin.text();
     let mean = |part: &str| {
         let errors = rows.iter().filter(|row| row.text(Column::Part) == part);
-        let errors: Vec<f64> = errors.filter_map(|row| row.number(Column::Error)).map(f64::abs).collect();
+        let errors: Vec<f64> = errors.filter_map(|row| row.number(Column::Deviation)).map(f64::abs).collect();
         (errors.len(), errors.iter().sum::<f64>() / errors.len().max(1) as f64)
     };
     let ((figures, of_fit), (others, of_check)) = (mean("fitted"), mean("predicted"));
@@ -203,7 +203,7 @@ fn error_rows(point: &Point, simulated: &[f64; FIGURES], part: &str) -> Vec<Row>
             row.set(Column::Figure, figure.column.name());
             row.set(Column::Measured, measured);
             row.set(Column::Simulated, *simulated);
-            row.set(Column::Error, simulated / measured - 1.0);
+            row.set(Column::Deviation, simulated / measured - 1.0);
             row
         })
         .collect()
