@@ -126,7 +126,7 @@ columns! {
         "response time of the load beside the probe: median";
     LoadLatencyP99Ns "load_latency_p99_ns" Nanoseconds [less]
         "response time of the load beside the probe: 99th percentile";
-    ThroughputOpsS "throughput_ops_s" Number [pool replay bench more] "requests or transactions per second";
+    ThroughputOpsS "throughput_ops_s" Number [pool replay bench profile more] "requests or transactions per second";
     Retries "retries" Number [less] "transactions that were tried again";
     Rollbacks "rollbacks" Number [] "transactions that the benchmark rolled back on purpose";
     Deadlocks "deadlocks" Number [less] "transactions that were ended because of a deadlock";
@@ -160,10 +160,10 @@ columns! {
     WriteBandwidthBytesS "write_bandwidth_bytes_s" BytesPerSecond [more] "bytes written per second";
     ReadLatencyMeanNs "read_latency_mean_ns" Nanoseconds [replay less] "response time of reads: mean";
     ReadLatencyStddevNs "read_latency_stddev_ns" Nanoseconds [] "response time of reads: standard deviation";
-    ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [less] "response time of reads: median";
+    ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [profile less] "response time of reads: median";
     ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [less] "response time of reads: 95th percentile";
     ReadLatencyP90Ns "read_latency_p90_ns" Nanoseconds [less] "response time of reads: 90th percentile";
-    ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [less] "response time of reads: 99th percentile";
+    ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [profile less] "response time of reads: 99th percentile";
     ReadLatencyP999Ns "read_latency_p999_ns" Nanoseconds [less] "response time of reads: 99.9th percentile";
     ReadLatencyMaxNs "read_latency_max_ns" Nanoseconds [less] "response time of reads: maximum";
     ReadMissLatencyMeanNs "read_miss_latency_mean_ns" Nanoseconds [less]
@@ -183,10 +183,10 @@ columns! {
     WriteLatencyMeanNs "write_latency_mean_ns" Nanoseconds [replay less] "response time of writes: mean";
     WriteLatencyStddevNs "write_latency_stddev_ns" Nanoseconds []
         "response time of writes: standard deviation";
-    WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [less] "response time of writes: median";
+    WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [profile less] "response time of writes: median";
     WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [less] "response time of writes: 95th percentile";
     WriteLatencyP90Ns "write_latency_p90_ns" Nanoseconds [less] "response time of writes: 90th percentile";
-    WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [less] "response time of writes: 99th percentile";
+    WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [profile less] "response time of writes: 99th percentile";
     WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [less]
         "response time of writes: 99.9th percentile";
     WriteLatencyMaxNs "write_latency_max_ns" Nanoseconds [less] "response time of writes: maximum";
@@ -230,7 +230,7 @@ columns! {
     FlashPagesProgrammed "flash_pages_programmed" Number [less] "pages programmed into the flash";
     GcPagesCopied "gc_pages_copied" Number [gc less] "pages that garbage collection moved";
     Erases "erases" Number [gc replay less] "erased blocks or segments";
-    Waf "waf" Number [pool gc replay bench less]
+    Waf "waf" Number [pool gc replay bench profile less]
         "write amplification: flash programs over the host's page writes";
     WafSteady "waf_steady" Number [gc less] "write amplification over the last half of the writes";
     WafClosedForm "waf_closed_form" Number [gc]
@@ -317,7 +317,7 @@ columns! {
     FootprintReadPages "footprint_read_pages" Number [] "different pages that were read";
     FootprintWrittenPages "footprint_written_pages" Number [] "different pages that were written";
     DurationNs "duration_ns" Nanoseconds [] "time from the first request to the last";
-    RateRequestsS "rate_requests_s" Number [axis absent] "requests per second";
+    RateRequestsS "rate_requests_s" Number [axis absent profile] "requests per second of a trace, or offered ones";
     PeakRequestsS "peak_requests_s" Number [] "most requests within a second; empty if all arrived within one";
     Burstiness "burstiness" Number []
         "squared coefficient of variation of the times between requests: 1 for random arrivals, more for bursts";

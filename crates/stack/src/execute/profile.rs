@@ -124,6 +124,7 @@ fn latency_row(run: &Run, page_bytes: u32, probed: &Probed) -> Row {
     row.set(Column::Device, run.stack.device.label.as_str());
     row.set(Column::PageBytes, page_bytes);
     row.set(Column::Seed, run.seed);
+    row.set(Column::RateRequestsS, probed.offered_ops_s);
     row.set(Column::OfferedOpsS, probed.offered_ops_s);
     row.set(Column::DoneOpsS, probed.done_ops_s);
     row.set_some(Column::Waf, probed.waf);
