@@ -49,6 +49,10 @@ const PAGES: &[(&str, &str)] = &[
     ("profile", "profile p4510,sata --page 4KiB,8KiB"),
     ("profile-curve", "profile p4510,sata --curve"),
     ("advise", "advise mixed-skewed --memory 1MiB --pages 4000 --ops 5K"),
+    (
+        "which-drive",
+        "advise financial-like --ops 5K --device sata:blocks=20,pages=64,p4510:blocks=16,pages=32 --require p99=400us",
+    ),
 ];
 /// The installation of a browser, which runs beside the first steps.
 static INSTALLING: Beside = Beside::nothing();

@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fulgurite_files::output::is_standard;
 use fulgurite_study::settings::{Absent, Setting};
-use fulgurite_study::{Command as Runs, advise};
+use fulgurite_study::{Command as Runs, advise, which_drive};
 use std::path::{Path, PathBuf};
 
 /// Storage that knows it is on flash: simulate, measure, compare.
@@ -65,6 +65,10 @@ pub(crate) enum Command {
         /// Objective: throughput, or p99, the 99th percentile of response times [default: throughput]
         #[arg(long = "for", value_name = "GOAL")]
         goal: Option<String>,
+        /// Compare the drives of --device instead: which of them meet these requirements at the workload's own
+        /// rate? With p50, p99, p999 (also read_p99, write_p99 …), waf, years and headroom
+        #[arg(long, value_name = "p99=2ms,years=5")]
+        require: Option<String>,
     },
     /// Run a study and write its table and report
     #[command(after_help = examples::STUDY)]
@@ -91,8 +95,8 @@ pub(crate) enum Command {
     /// Fit a simulated drive to a measured one, and write it to a file for --device
     #[command(after_help = examples::CALIBRATE)]
     Calibrate {
-        /// The measurements: CSV as profile --suite latency prints it, one row per rate; or file:PATH, a drive to
-        /// measure now
+        /// The measurements: CSV as profile --suite latency prints it, one row per rate; a folder with fio's JSON,
+        /// one file per rate; or file:PATH, a drive to measure now
         source: PathBuf,
         /// The file for the fitted drive
         #[arg(short, long, value_name = "FILE.toml")]
@@ -344,10 +348,10 @@ fn typed(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static st
 /// The settings that the user typed for `advise`. They are those of a pool; some have several values to try.
 pub(crate) struct AdviceTyped(pub Vec<(&'static str, String)>);
 
-/// Returns the settings that are options of `advise` alone, with their help texts. The seed is left out,
-/// because it is an option of every command.
+/// Returns the settings that are options of `advise`, with their help texts. The seed is left out, because it is
+/// an option of every command.
 fn advice_settings() -> impl Iterator<Item = (&'static Setting, String)> {
-    advise::settings().filter(|(setting, _)| setting.name != "seed")
+    advise::settings().filter(|(setting, _)| setting.name != "seed").chain(which_drive::settings())
 }
 
 impl Args for AdviceTyped {

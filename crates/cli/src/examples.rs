@@ -57,6 +57,8 @@ Examples:
   fulgurite advise trace.csv --for p99                  your own trace, and the tail
   fulgurite advise zipf --replacement clock,sieve       what can be changed, and from what
   fulgurite advise zipf --device file:drive,size=1GiB   a real drive: some minutes
+  fulgurite advise trace.csv --device pm9a3,p5520 --require p99=2ms,years=5
+                                                        which drive meets what I need?
   fulgurite advise tpcc --dry-run                       how long will it take?";
 
 pub(crate) const STUDY: &str = "\

@@ -25,6 +25,7 @@ use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::{Converted, Generated, Written};
 use fulgurite_study::{
     Column, Outlook, SpecError, StackError, calibrate, diff, list, runner, trace_convert, trace_info,
+    which_drive,
 };
 use output::{print, print_upright, say, written};
 use progress::{watched, watched_with_remarks};
@@ -181,7 +182,18 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
         Some(Command::Gc(typed)) => grid(typed, &common),
         Some(Command::Replay(typed)) => grid(typed, &common),
         Some(Command::Bench(typed)) => grid(typed, &common),
-        Some(Command::Advise { typed, memory, goal }) => {
+        Some(Command::Advise { typed, memory, goal, require: Some(require) }) => {
+            if memory.is_some() || goal.is_some() {
+                return Err(StackError::request(
+                    "--memory and --for are about a buffer pool, and --require compares drives; accepted: one or \
+                     the other",
+                ));
+            }
+            let asked =
+                which_drive::Asked { typed: typed.0, require: &require, seed: common.seed.as_deref() };
+            drives(asked, &common)
+        }
+        Some(Command::Advise { typed, memory, goal, require: None }) => {
             let asked = Asked {
                 typed: typed.0,
                 memory: memory.as_deref(),
@@ -496,8 +508,6 @@ fn leaves_drives<'a>(devices: impl IntoIterator<Item = &'a String>) {
 
 /// Finds and prints the settings that suit a workload and a drive.
 fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
-    /// The width of a line in characters, if standard output is no terminal.
-    const WIDTH: usize = 100;
     let threads = threads(common);
     if common.dry_run {
         let outlook = watched(common.quiet, "requests", |_| {
@@ -515,18 +525,47 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
         advise(question, threads, progress)
     });
     let advice = advice?;
-    // If the user asked for columns, print a table that has all figures of the text.
+    show(&advice.table(), common, &|width, has_colours| advice.text(width, has_colours))?;
+    let Some(page) = page else { return Ok(()) };
+    page.write(&report::of_advice(&advice, &typed_command(), &remarks))
+}
+
+/// Compares drives for a workload, and prints which of them meet the requirements.
+fn drives(asked: which_drive::Asked, common: &Common) -> Result<(), StackError> {
+    let threads = threads(common);
+    if common.dry_run {
+        let outlook = watched(common.quiet, "requests", |_| {
+            which_drive::Question::new(asked).and_then(|mut question| question.outlook(threads))
+        })?;
+        return tell_outlook(&outlook, common);
+    }
+    let page = page(common, asked.typed.iter().map(|(name, value)| (*name, &**value)))?;
+    let (answer, remarks) = watched_with_remarks(common.quiet, "requests", |progress| {
+        let mut question = which_drive::Question::new(asked)?;
+        let outlook = question.outlook(threads)?;
+        outlook.check()?;
+        announce(&outlook, common);
+        which_drive::which_drive(question, threads, progress)
+    });
+    let answer = answer?;
+    show(&answer.table(), common, &|width, has_colours| answer.text(width, has_colours))?;
+    let Some(page) = page else { return Ok(()) };
+    page.write(&report::of_drives(&answer, &typed_command(), &remarks))
+}
+
+/// Prints an answer as its text, or as a table with all of its figures if the user asked for columns.
+fn show(table: &Table, common: &Common, text: &dyn Fn(usize, bool) -> String) -> Result<(), StackError> {
+    /// The width of a line in characters, if standard output is no terminal.
+    const WIDTH: usize = 100;
     let has_columns = common.wide || !common.columns.is_empty();
     let plain = |table: &Table| match has_columns {
         true => table.to_text(&output::asked(table, &table.columns(), common)),
-        false => advice.text(WIDTH, false),
+        false => text(WIDTH, false),
     };
-    print(&advice.table(), common, plain, |table, view| match has_columns {
+    print(table, common, plain, |table, view| match has_columns {
         true => people::figures_of(table, &[], &table.columns(), view),
-        false => advice.text(view.width, view.has_colours),
-    })?;
-    let Some(page) = page else { return Ok(()) };
-    page.write(&report::of_advice(&advice, &typed_command(), &remarks))
+        false => text(view.width, view.has_colours),
+    })
 }
 
 /// Returns the texts of `--explain` for each run.

@@ -127,6 +127,8 @@ pub struct SsdConfig {
     /// The capacity on the drive's label in bytes, for its lifetime; 0 if the label is not known. Presets
     /// simulate a smaller drive, so that a run takes seconds.
     pub nominal: u64,
+    /// The bytes that the maker rates the drive for (TBW) under the label's capacity; 0 if no rating is known.
+    pub rated: u64,
     /// The share of erase blocks that are bad from the factory.
     pub bad_blocks: Share,
     /// The power of a plane that reads a page from the array, in milliwatts.
@@ -243,6 +245,7 @@ impl Declared for SsdConfig {
         opt!("wear_gap", wear_gap, COUNT, "most erases that a segment may be behind (wear_leveling=static)"),
         opt!("endurance", endurance, COUNT, "erases that a segment endures, within a tenth; 0: unlimited"),
         opt!("nominal", nominal, LABEL, "capacity on the label, whose lifetime is reported; 0: not known"),
+        opt!("rated", rated, LABEL, "bytes that the maker's warranty covers (TBW); 0: not known"),
         opt!("bad_blocks", bad_blocks, SHARE, Share::ZERO => Share::percent(50),
             "share of erase blocks that are bad from the factory"),
         opt!("read_mw", read_mw, COUNT, "power of a plane that reads, in mW"),
@@ -641,6 +644,7 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "wear_gap",
     "endurance",
     "nominal",
+    "rated",
     "bad_blocks",
     "erase_mw",
 ];

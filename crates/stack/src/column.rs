@@ -152,6 +152,8 @@ columns! {
     LatencyP50Ns "latency_p50_ns" Nanoseconds [bench less] "response time: median";
     LatencyP95Ns "latency_p95_ns" Nanoseconds [less] "response time: 95th percentile";
     LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay bench less] "response time: 99th percentile";
+    LatencyP99SliceMaxNs "latency_p99_slice_max_ns" Nanoseconds [less]
+        "response time: 99th percentile in the worst of eight slices of the workload, with --until-steady";
     LatencyP999Ns "latency_p999_ns" Nanoseconds [replay less] "response time: 99.9th percentile";
     LatencyMaxNs "latency_max_ns" Nanoseconds [replay less] "response time: maximum";
     LatencyVarianceNs2 "latency_variance_ns2" Number [] "response time: variance";
@@ -164,6 +166,8 @@ columns! {
     ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [less] "response time of reads: 95th percentile";
     ReadLatencyP90Ns "read_latency_p90_ns" Nanoseconds [less] "response time of reads: 90th percentile";
     ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [profile less] "response time of reads: 99th percentile";
+    ReadLatencyP99SliceMaxNs "read_latency_p99_slice_max_ns" Nanoseconds [less]
+        "response time of reads: 99th percentile in the worst of eight slices of the workload, with --until-steady";
     ReadLatencyP999Ns "read_latency_p999_ns" Nanoseconds [less] "response time of reads: 99.9th percentile";
     ReadLatencyMaxNs "read_latency_max_ns" Nanoseconds [less] "response time of reads: maximum";
     ReadMissLatencyMeanNs "read_miss_latency_mean_ns" Nanoseconds [less]
@@ -187,6 +191,8 @@ columns! {
     WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [less] "response time of writes: 95th percentile";
     WriteLatencyP90Ns "write_latency_p90_ns" Nanoseconds [less] "response time of writes: 90th percentile";
     WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [profile less] "response time of writes: 99th percentile";
+    WriteLatencyP99SliceMaxNs "write_latency_p99_slice_max_ns" Nanoseconds [less]
+        "response time of writes: 99th percentile in the worst of eight slices of the workload, with --until-steady";
     WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [less]
         "response time of writes: 99.9th percentile";
     WriteLatencyMaxNs "write_latency_max_ns" Nanoseconds [less] "response time of writes: maximum";
@@ -278,6 +284,11 @@ columns! {
         "drive writes per day that the flash endures for five years";
     LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [more]
         "years until the flash of a drive with the label's capacity (nominal=) is worn out at the rate of the run";
+    RatedBytesWritten "rated_bytes_written" Number [more]
+        "bytes that the maker rates the drive for (TBW, rated=); blank if they are not known";
+    RatedDwpd5y "rated_dwpd_5y" Number [more] "the same as drive writes per day for five years";
+    RatedYearsAtThisRate "rated_years_at_this_rate" Number [more]
+        "years until the host has written what the maker rates the drive for, at the rate of the run";
     // These columns characterise a device.
     Alpha "alpha" Number [profile] "asymmetry: most reads over most writes per second";
     AlphaTarget "alpha_target" Number [profile] "published alpha, to which the preset is fitted";
@@ -390,6 +401,16 @@ columns! {
     LatencyP99ChangeMax "latency_p99_change_max" Number [] "the greatest of these changes";
     LatencyP99ChangeWithout "latency_p99_change_without" Number []
         "change of the p99 if only this setting is plain again";
+    Require "require" Name [] "requirements on a drive";
+    Meets "meets" Name []
+        "whether the drive meets them: yes, also within the bounds of its twin's errors; likely, as simulated; \
+         unlikely, only if the drive is better than its twin; no";
+    Times "times" Number [] "multiple of the workload's own rate";
+    SustainedOpsS "sustained_ops_s" Number [more] "requests per second that the drive sustains, in a closed loop";
+    Headroom "headroom" Number [more]
+        "greatest multiple of the workload's own rate at which the requirements hold";
+    HeadroomLimit "headroom_limit" Name []
+        "figure that breaks its requirement above that: a response time, or the rate";
     HeldOut "held_out" Number [] "seeds or slices that judge the choice and took no part in it";
     HeldOutBetter "held_out_better" Number [] "those of them in which the advice is better";
     Repeat "repeat" Name [] "command that repeats the figures";

@@ -15,9 +15,10 @@ use fulgurite_device::{Command, Completion, Meter, Operation, QueueFull, Tag};
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// The requests per second of the probe, and those among them that are writes.
+/// The requests per second of the probe.
 pub(crate) const PROBE_OPS_S: f64 = 10_000.0;
-pub(crate) const PROBE_WRITES_S: f64 = PROBE_OPS_S / 2.0;
+/// The writes per second of the probe beside the load of the suite `latency`, which the load makes room for.
+pub const PROBE_WRITES_S: f64 = PROBE_OPS_S / 2.0;
 
 /// The number of load users, and the most requests that each has under way.
 const LOAD_USERS: usize = 6;

@@ -236,6 +236,11 @@ impl Progress {
         std::mem::take(&mut *self.0.remarks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Leaves remarks that were taken before.
+    pub fn put_remarks(&self, remarks: Vec<String>) {
+        self.0.remarks.lock().unwrap_or_else(PoisonError::into_inner).extend(remarks);
+    }
+
     fn steps(&self) -> MutexGuard<'_, Vec<Arc<StepCounts>>> {
         // Steps are inserted and removed whole, so a panic elsewhere leaves the list usable.
         self.0.steps.lock().unwrap_or_else(PoisonError::into_inner)

@@ -295,6 +295,12 @@ impl Run {
         requested.workload.bind(self.stack.view(requested))
     }
 
+    /// Returns the number of pages that the trace spans and the number of pages of the drive, if the trace spans
+    /// more than the drive has.
+    pub fn span(&self) -> Result<Option<(u64, u64)>, StackError> {
+        Ok(self.bind()?.too_wide())
+    }
+
     /// Returns the number of requests; 0 if it is not known.
     pub fn ops(&self) -> u64 {
         match &self.load {

@@ -7,6 +7,7 @@ pub mod table;
 pub mod parquet;
 pub mod people;
 pub mod advise;
+pub mod which_drive;
 pub mod calibrate;
 pub mod diff;
 pub mod report;

@@ -32,8 +32,13 @@ impl Folder {
 
     /// Writes a file into the folder.
     pub(crate) fn with(self, name: &str, content: impl AsRef<[u8]>) -> Folder {
-        fs::write(self.0.join(name), content).unwrap();
+        self.write(name, content);
         self
+    }
+
+    /// Writes a file, which may replace an earlier one.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.0.join(name), content).unwrap();
     }
 
     /// Returns the names of the files in the folder, sorted.

@@ -21,4 +21,5 @@ mod store;
 mod streams;
 mod suites;
 mod terminal;
+mod which_drive;
 mod words;

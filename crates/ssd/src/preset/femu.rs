@@ -24,6 +24,7 @@ pub(super) const PRESET: Preset = Preset {
     config,
     targets: &[],
     misses: "",
+    bounds: None,
 };
 
 fn config() -> SsdConfig {

@@ -16,7 +16,7 @@ mod sata;
 mod virtual_ssd;
 
 pub use reference_e::reference_e;
-pub use target::{Concurrency, Preset, Target};
+pub use target::{Bounds, Concurrency, Preset, Target};
 
 use crate::SsdConfig;
 use fulgurite_base::{Declared, Entry, Registry, Spec, SpecError};

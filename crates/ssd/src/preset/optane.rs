@@ -18,6 +18,7 @@ pub(super) const PRESET: Preset = Preset {
         Target { page_bytes: 8192, alpha: 1.0, k_r: Is(4), k_w: Is(4) },
     ],
     misses: "",
+    bounds: None,
 };
 
 fn config() -> SsdConfig {

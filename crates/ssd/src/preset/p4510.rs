@@ -25,6 +25,7 @@ pub(super) const WITH_FILE_SYSTEM: Preset = Preset {
         Target { page_bytes: 8192, alpha: 2.0, k_r: Is(40), k_w: Is(7) },
     ],
     misses: "",
+    bounds: None,
 };
 
 pub(super) const RAW: Preset = Preset {
@@ -38,6 +39,7 @@ pub(super) const RAW: Preset = Preset {
     ],
     misses: "k_w at 8 KiB is 5 for 4: by k = X·L the study has 8 KiB writes acknowledged sooner than 4 KiB ones; \
              the model has one delay for both",
+    bounds: None,
 };
 
 fn with_file_system() -> SsdConfig {

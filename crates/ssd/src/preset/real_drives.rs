@@ -9,11 +9,14 @@
 //! WD DC work on few commands at once and take the others in order, so a read waits behind writes. PM9A3 and P5520
 //! take some 240 commands, from the host's queues in turn. The 7450 and CM7-R take all, and reads never wait.
 //!
+//! The last line of each twin is how far the drive is from it, the second table of `scripts/twins`: the least and the
+//! most of the drive's response time over the twin's, at the rates that the drive sustained.
+//!
 //! Each twin is a hundredth of its drive: it has all dies, and fewer and shorter erase blocks, which are erased
 //! faster in proportion. So rates and latencies are the drive's, and a run takes seconds.
 
 use super::reference_e::reference_e;
-use super::target::Preset;
+use super::target::{Bounds, Preset};
 use crate::{GcUnit, SsdConfig};
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::precondition::Precondition;
@@ -24,7 +27,7 @@ const SOURCE: &str = "SSD-iq (PVLDB 18(11), 2025): latency under load at 10K, 40
     (CM7-R: 10K, 100K and 500K), sequential writes; fitted";
 
 macro_rules! twin {
-    ($constant:ident, $name:literal, $about:literal, $config:expr, $misses:literal) => {
+    ($constant:ident, $name:literal, $about:literal, $config:expr, $misses:literal, $bounds:expr) => {
         pub(super) const $constant: Preset = Preset {
             name: $name,
             about: $about,
@@ -32,11 +35,17 @@ macro_rules! twin {
             config: || $config,
             targets: &[],
             misses: $misses,
+            bounds: Some(Bounds::new($bounds)),
         };
     };
 }
 
 const MICROSECOND: u64 = 1_000;
+
+/// Returns the maker's rating for so many drive writes per day over five years.
+const fn rated(nominal: u64, dwpd: u64) -> u64 {
+    nominal * dwpd * 5 * 365
+}
 
 /// Returns what the twins have in common: a drive of 16 dies whose word lines are programmed page by page.
 fn by_page() -> SsdConfig {
@@ -96,7 +105,8 @@ twin!(
         nominal: 960_000_000_000,
         ..by_page()
     },
-    "a spread of writes at saturation (p90 6.7 ms; the twin has 5.6)"
+    "a spread of writes at saturation (p90 6.7 ms; the twin has 5.6)",
+    [[1.01, 1.09], [0.92, 1.10], [1.00, 1.00], [1.20, 2.29]]
 );
 
 twin!(
@@ -115,7 +125,8 @@ twin!(
         nominal: 960_000_000_000,
         ..by_page()
     },
-    "the 90th percentile of reads below saturation, where the twin is up to a half above the drive"
+    "the 90th percentile of reads below saturation, where the twin is up to a half above the drive",
+    [[0.90, 1.00], [0.70, 0.99], [0.98, 0.98], [1.21, 2.58]]
 );
 
 twin!(
@@ -134,9 +145,11 @@ twin!(
         write_latency: Nanos(11 * MICROSECOND),
         queue_depth: 230,
         nominal: 960_000_000_000,
+        rated: rated(960_000_000_000, 1),
         ..at_once()
     },
-    "short stalls of writes from 70K requests per second on; the tail of reads"
+    "short stalls of writes from 70K requests per second on; the tail of reads",
+    [[0.85, 1.10], [1.15, 1.54], [0.95, 1.98], [1.17, 25.42]]
 );
 
 twin!(
@@ -156,9 +169,11 @@ twin!(
         write_latency: Nanos(7_600),
         queue_depth: 241,
         nominal: 1_920_000_000_000,
+        rated: rated(1_920_000_000_000, 1),
         ..at_once()
     },
-    "the tail of writes: 25 to 75 µs at all rates, and 7 ms at saturation; the tail of reads"
+    "the tail of writes: 25 to 75 µs at all rates, and 7 ms at saturation; the tail of reads",
+    [[0.88, 1.32], [0.97, 1.53], [0.97, 1.10], [3.17, 8.47]]
 );
 
 /// Returns what both 7450 have in common: one row of 28 holds parity.
@@ -186,9 +201,11 @@ twin!(
         resume: Nanos::from_micros(500),
         suspend_points: 6,
         nominal: 960_000_000_000,
+        rated: rated(960_000_000_000, 1),
         ..micron_7450()
     },
-    "stalls of 5 to 15 ms, of writes and some reads, from 10K to 60K requests per second"
+    "stalls of 5 to 15 ms, of writes and some reads, from 10K to 60K requests per second",
+    [[0.93, 1.09], [0.98, 5.58], [0.97, 612.38], [0.77, 1136.79]]
 );
 
 twin!(
@@ -201,9 +218,11 @@ twin!(
         resume: Nanos::from_micros(660),
         suspend_points: 8,
         nominal: 800_000_000_000,
+        rated: rated(800_000_000_000, 3),
         ..micron_7450()
     },
-    "stalls of 4 to 12 ms of writes from 40K requests per second on"
+    "stalls of 4 to 12 ms of writes from 40K requests per second on",
+    [[1.01, 1.23], [0.84, 1.11], [0.97, 389.01], [1.50, 720.53]]
 );
 
 twin!(
@@ -224,8 +243,10 @@ twin!(
         read_latency: Nanos(24 * MICROSECOND),
         write_latency: Nanos(7_600),
         nominal: 3_840_000_000_000,
+        rated: rated(3_840_000_000_000, 1),
         ..at_once()
     },
     "unequal users: at saturation some users' writes take 0.4 ms and others' 6 ms; stalls of 2 to 6 ms of writes from \
-     100K requests per second on; the tail of reads"
+     100K requests per second on; the tail of reads",
+    [[0.87, 1.02], [0.92, 1.83], [0.97, 91.51], [1.28, 673.02]]
 );

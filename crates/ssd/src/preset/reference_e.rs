@@ -15,6 +15,7 @@ pub(super) const PRESET: Preset = Preset {
     config: reference_e,
     targets: &[],
     misses: "",
+    bounds: None,
 };
 
 /// Returns the configuration of `reference-e`. The other presets use its values for parameters that their
@@ -65,6 +66,7 @@ pub fn reference_e() -> SsdConfig {
         wear_gap: 10,
         endurance: 3_000,
         nominal: 0,
+        rated: 0,
         bad_blocks: Share::ZERO,
         read_mw: 83,
         program_mw: 83,

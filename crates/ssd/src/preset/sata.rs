@@ -21,6 +21,7 @@ pub(super) const PRESET: Preset = Preset {
     ],
     misses: "k_w at 8 KiB is 6 for 5: by k = X·L the study has 8 KiB writes acknowledged sooner than 4 KiB ones; \
              the model has one delay for both",
+    bounds: None,
 };
 
 fn config() -> SsdConfig {

@@ -26,6 +26,35 @@ pub struct Target {
     pub k_w: Concurrency,
 }
 
+/// How far a measured drive is from a simulated one: the least and the most of the drive's response time over
+/// the simulated one, at the rates that the drive sustained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The bounds of the median of reads.
+    pub read_p50: [f64; 2],
+    /// The bounds of the 99th percentile of reads.
+    pub read_p99: [f64; 2],
+    /// The bounds of the median of writes.
+    pub write_p50: [f64; 2],
+    /// The bounds of the 99th percentile of writes.
+    pub write_p99: [f64; 2],
+}
+
+impl Bounds {
+    /// The names of the bounds, in files and tables.
+    pub const NAMES: [&'static str; 4] = ["read_p50", "read_p99", "write_p50", "write_p99"];
+
+    /// Creates bounds from their values in the order of [`Bounds::NAMES`].
+    pub const fn new([read_p50, read_p99, write_p50, write_p99]: [[f64; 2]; 4]) -> Bounds {
+        Bounds { read_p50, read_p99, write_p50, write_p99 }
+    }
+
+    /// Returns the values in the order of [`Bounds::NAMES`].
+    pub fn values(&self) -> [[f64; 2]; 4] {
+        [self.read_p50, self.read_p99, self.write_p50, self.write_p99]
+    }
+}
+
 /// A ready-made drive.
 pub struct Preset {
     /// The name of the preset on the command line.
@@ -40,6 +69,8 @@ pub struct Preset {
     pub targets: &'static [Target],
     /// The targets that the drive misses, and the reasons; empty if it misses none.
     pub misses: &'static str,
+    /// How far the measured drive is from this one; `None` if nobody has compared them.
+    pub bounds: Option<Bounds>,
 }
 
 impl Preset {

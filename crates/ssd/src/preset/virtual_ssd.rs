@@ -18,6 +18,7 @@ pub(super) const PRESET: Preset = Preset {
         Target { page_bytes: 8192, alpha: 1.9, k_r: MoreThan(6), k_w: MoreThan(10) },
     ],
     misses: "",
+    bounds: None,
 };
 
 fn config() -> SsdConfig {

@@ -649,3 +649,18 @@ fn a_drive_starts_with_the_contents_of_another() {
         }
     }
 }
+
+/// The bounds of the presets are those of the table in the book.
+#[test]
+fn bounds_of_twins_are_those_of_the_book() {
+    let page = include_str!("../../../../docs/validation/real-drives.md");
+    let mut told = 0;
+    for preset in preset::registry().entries.iter().map(|entry| &entry.make) {
+        let Some(bounds) = preset.bounds else { continue };
+        let cells = bounds.values().map(|[least, most]| format!("{least:.2} to {most:.2}"));
+        let line = format!("| {} | {} |", preset.name, cells.join(" | "));
+        assert!(page.contains(&line), "the page has no line {line}");
+        told += 1;
+    }
+    assert_eq!(told, 7);
+}

@@ -28,8 +28,9 @@ fn every_parameter_changes_something() {
     };
     assert_eq!(observe(base.clone()), observe(base.clone()), "a run repeats exactly");
     // Skips parameters that tests/features tests: effects of wear take longer to appear, and this load shares
-    // no pages. The capacity on the label changes only the lifetime that `stack` reports.
-    let elsewhere = |key: &str| key.starts_with("wear_") || key == "share_pages" || key == "nominal";
+    // no pages. The figures on the label change only the lifetime that `stack` reports.
+    let elsewhere =
+        |key: &str| key.starts_with("wear_") || ["share_pages", "nominal", "rated"].contains(&key);
     for param in SsdConfig::OPTIONS.iter().filter(|param| !elsewhere(param.key)) {
         // For each parameter: the changed value, the value to compare with, and further options of both
         // drives.

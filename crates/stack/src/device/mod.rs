@@ -14,7 +14,7 @@ use fulgurite_files::{holds_store, obstacle};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_log::LogConfig;
 use fulgurite_ssd::SsdConfig;
-use fulgurite_ssd::preset::{self, Preset, Target};
+use fulgurite_ssd::preset::{self, Bounds, Preset, Target};
 use std::path::{Path, PathBuf};
 
 /// The description of a device.
@@ -214,7 +214,26 @@ fn twin(path: &Path, options: &str) -> Result<DriveConfig, StackError> {
     Ok(DriveConfig::Simulated { preset: preset.name, config: Box::new(config) })
 }
 
+/// Returns the bounds that the file at `path` states for its drive; `None` if it states none.
+fn bounds(path: &Path) -> Option<Bounds> {
+    let file: toml::Table = std::fs::read_to_string(path).ok()?.parse().ok()?;
+    let stated = file.get("bounds")?;
+    let pair = |name: &str| -> Option<[f64; 2]> {
+        let pair = stated.get(name)?.as_array()?.iter().map(toml::Value::as_float);
+        pair.collect::<Option<Vec<f64>>>()?.try_into().ok()
+    };
+    let [read_p50, read_p99, write_p50, write_p99] = Bounds::NAMES.map(pair);
+    Some(Bounds::new([read_p50?, read_p99?, write_p50?, write_p99?]))
+}
+
 impl DeviceConfig {
+    /// Returns how far a measured drive is from this simulated one; `None` if nobody has compared them.
+    pub fn bounds(&self) -> Option<Bounds> {
+        let DriveConfig::Simulated { preset, .. } = &self.drive else { return None };
+        let name = self.label.split(':').next().unwrap_or_default();
+        if name.ends_with(TWIN) { bounds(Path::new(name)) } else { preset::by_name(preset).ok()?.bounds }
+    }
+
     /// Parses the device that `text` names.
     pub fn parse(text: &str) -> Result<DeviceConfig, StackError> {
         let label = text.to_owned();

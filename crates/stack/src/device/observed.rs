@@ -29,6 +29,8 @@ pub struct Endurance {
     pub flash_pages: f64,
     /// The ratio of the capacity on the label to the simulated one; `None` if the label is not known.
     pub label_scale: Option<f64>,
+    /// The bytes that the maker rates the drive for; `None` if they or the label are not known.
+    pub rated_bytes: Option<f64>,
 }
 
 /// A device with counters, checks and a timeline.
@@ -133,6 +135,7 @@ fn endurance(config: &SsdConfig) -> Option<Endurance> {
         Endurance {
             flash_pages: config.physical_pages() as f64 * f64::from(config.endurance),
             label_scale: (config.nominal > 0).then(|| config.nominal as f64 / simulated),
+            rated_bytes: (config.nominal > 0 && config.rated > 0).then_some(config.rated as f64),
         }
     })
 }

@@ -130,5 +130,11 @@ pub(super) fn set_wear(row: &mut Row, device: &impl Observed, counts: &DeviceCou
         let rate = written as f64 * page_bytes / elapsed.as_secs_f64();
         row.set(Column::LifetimeBytesWritten, bytes_written);
         row.set(Column::LifetimeYearsAtThisRate, bytes_written / rate / (365.0 * 86_400.0));
+        if let Some(rated) = endurance.rated_bytes {
+            let nominal = device.caps().pages as f64 * page_bytes * scale;
+            row.set(Column::RatedBytesWritten, rated);
+            row.set(Column::RatedDwpd5y, rated / nominal / (5.0 * 365.0));
+            row.set(Column::RatedYearsAtThisRate, rated / rate / (365.0 * 86_400.0));
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::axis::{Axis, Goal, Setup, TRIED};
 use super::evidence::Evidence;
-use super::question::{Asked, Question, flag, run};
+use super::question::{Asked, Question, flag, run, settings};
 use crate::grid;
 use fulgurite_base::units::{self, Share};
 use fulgurite_stack::device::{DeviceConfig, DriveConfig};
@@ -41,6 +41,12 @@ impl Question {
         let (mut situation, mut given) = (Setup::new(), Vec::new());
         for (name, text) in asked.typed {
             let values = grid::values(&text)?;
+            if settings().all(|(setting, _)| setting.name != name) {
+                return Err(StackError::request(format!(
+                    "--{name} is for comparing drives, and a pool has no arrival times; accepted: with --require, or \
+                     leave it out"
+                )));
+            }
             match (TRIED.contains(&name), values.len()) {
                 (_, 0) => {
                     return Err(StackError::request(format!(
@@ -51,8 +57,9 @@ impl Question {
                 (true, _) => given.push((name, values)),
                 (false, 1) => drop(situation.insert(name, text)),
                 (false, _) => {
+                    let or = if name == "device" { ", or --require to compare drives" } else { "" };
                     return Err(StackError::request(format!(
-                        "{} {text}: advice is for one situation; accepted: one value",
+                        "{} {text}: advice is for one situation; accepted: one value{or}",
                         flag(name)
                     )));
                 }
@@ -323,7 +330,7 @@ impl Builder {
 const FILLS_AT_MOST: u64 = 10;
 
 /// Whether the workload writes. For a generator only the first requests are examined.
-fn writes(workload: &Workload, pages: u64, seed: u64) -> Result<bool, StackError> {
+pub(crate) fn writes(workload: &Workload, pages: u64, seed: u64) -> Result<bool, StackError> {
     /// The number of requests that are examined. A generator that writes at all does so long before this many
     /// requests.
     const ENOUGH: u64 = 1_000_000;

@@ -168,10 +168,12 @@ fn possible(run: Result<Run, StackError>) -> Result<Option<Run>, StackError> {
 }
 
 /// The runs that are executed in one step of an answer. Progress is shown relative to all runs of the answer.
-struct Stage {
-    runs: Vec<Run>,
-    in_all: u64,
-    ops: u64,
+pub(crate) struct Stage {
+    pub(crate) runs: Vec<Run>,
+    /// The number of runs of the answer.
+    pub(crate) in_all: u64,
+    /// The number of requests of all runs of the answer, as far as it is known.
+    pub(crate) ops: u64,
 }
 
 impl Runs for Stage {

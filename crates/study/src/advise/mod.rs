@@ -15,9 +15,11 @@ mod verdict;
 mod rows;
 mod text;
 
+pub(crate) use builder::writes;
+pub(crate) use lab::Stage;
 pub use question::{Asked, Question, settings};
 pub use rows::quoted;
-pub(crate) use text::listed;
+pub(crate) use text::{continued, listed};
 
 use fulgurite_stack::{Progress, StackError};
 use lab::Lab;

@@ -302,7 +302,7 @@ fn said(setup: &Setup) -> String {
 
 /// Breaks a command into lines of about `width` characters. A line breaks only before an option, so that no
 /// word of the shell is split.
-fn continued(command: &str, width: usize) -> String {
+pub(crate) fn continued(command: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for (at, part) in command.split(" --").enumerate() {
         let part = if at == 0 { part.to_owned() } else { format!("--{part}") };

@@ -114,11 +114,17 @@ pub(super) fn read(path: &Path, drive: Option<&str>) -> Result<Vec<Point>, Stack
         )));
     }
     let points: Vec<Point> = points.into_values().collect();
+    if points.is_empty() {
+        let why = drive.map_or("it has no rows".to_owned(), |drive| format!("no row is about {drive}"));
+        return Err(refused(why));
+    }
+    need_two(points).map_err(refused)
+}
+
+/// Refuses fewer rates than a fit needs.
+pub(super) fn need_two(points: Vec<Point>) -> Result<Vec<Point>, String> {
     match points.len() {
-        0 => Err(refused(
-            drive.map_or("it has no rows".to_owned(), |drive| format!("no row is about {drive}")),
-        )),
-        1 => Err(refused("a fit needs at least two rates, and it has one".to_owned())),
+        0 | 1 => Err(format!("a fit needs at least two rates, and it has {}", points.len())),
         _ => Ok(points),
     }
 }

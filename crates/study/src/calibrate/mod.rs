@@ -7,16 +7,18 @@
 //! at by the search; the table tells the errors there.
 
 mod measured;
+mod fio;
 
 use crate::table::Table;
 use fulgurite_base::{Declared, Nanos, Spec, units};
 use fulgurite_files::output::{self, Named, OutputFile, Replaces};
-use fulgurite_ssd::preset::Preset;
+use fulgurite_ssd::preset::{Bounds, Preset};
 use fulgurite_ssd::{SsdConfig, preset};
 use fulgurite_stack::device::{DeviceConfig, DriveConfig, named_file};
 use fulgurite_stack::settings::{self, Workloads};
 use fulgurite_stack::{
-    Column, Command, LatencySuite, Load, Progress, Row, Run, Stack, StackError, Suite, forget_drives,
+    Column, Command, LatencySuite, Load, PROBE_WRITES_S, Progress, Row, Run, Stack, StackError, Suite,
+    forget_drives,
 };
 use measured::{ALL, FIGURES, Point};
 use std::collections::BTreeMap;
@@ -87,7 +89,16 @@ pub fn calibrate(asked: Asked<'_>, progress: &Progress) -> Result<Calibrated, St
         }
         None => {
             output::check(&[Named::new("SOURCE", asked.source)], &[out])?;
-            measured::read(asked.source, asked.drive)?
+            match (asked.source.is_dir(), asked.drive) {
+                (true, None) => fio::read(asked.source)?,
+                (true, Some(drive)) => {
+                    return Err(StackError::request(format!(
+                        "--drive {drive} is for a table of several drives, and a folder has fio's files of one; \
+                         accepted: leave it out"
+                    )));
+                }
+                (false, drive) => measured::read(asked.source, drive)?,
+            }
         }
     };
     let (fitted, predicted) = divided(points, asked.check)?;
@@ -109,7 +120,7 @@ pub fn calibrate(asked: Asked<'_>, progress: &Progress) -> Result<Calibrated, St
             rows.extend(error_rows(point, &simulated, part));
         }
     }
-    let device = twin.text();
+    let twin = twin.text();
     let mean = |part: &str| {
         let errors = rows.iter().filter(|row| row.text(Column::Part) == part);
         let errors: Vec<f64> = errors.filter_map(|row| row.number(Column::Deviation)).map(f64::abs).collect();
@@ -125,8 +136,8 @@ pub fn calibrate(asked: Asked<'_>, progress: &Progress) -> Result<Calibrated, St
         100.0 * of_fit,
         asked.out.display()
     );
-    write(out, &asked, &device, &sentence)?;
-    Ok(Calibrated { device, table: Table { rows }, sentence })
+    write(out, &asked, &twin, &sentence, bounds(&rows))?;
+    Ok(Calibrated { device: twin, table: Table { rows }, sentence })
 }
 
 /// The beginning of the name of a real drive.
@@ -151,13 +162,26 @@ fn measure(
 /// The beginning of a file with a twin.
 const HEAD: &str = "# A drive that fulgurite calibrate has fitted.";
 
-fn write(out: Named<'_>, asked: &Asked<'_>, device: &str, sentence: &str) -> Result<(), StackError> {
+fn write(
+    out: Named<'_>,
+    asked: &Asked<'_>,
+    device: &str,
+    sentence: &str,
+    bounds: Option<Bounds>,
+) -> Result<(), StackError> {
     let mut file = OutputFile::create(out)?;
-    let text = format!(
+    let mut text = format!(
         "{HEAD}\n# {sentence}\nsource = {}\ndevice = {}\n",
         toml::Value::from(asked.source.display().to_string()),
         toml::Value::from(device)
     );
+    if let Some(bounds) = bounds {
+        text += "\n# The measured response time over the twin's, least and most, at the rates that the drive \
+                 sustained.\n[bounds]\n";
+        for (name, [least, most]) in Bounds::NAMES.iter().zip(bounds.values()) {
+            text += &format!("{name} = [{least:.2}, {most:.2}]\n");
+        }
+    }
     file.write_all(text.as_bytes()).map_err(|error| file.named().failed(error))?;
     Ok(file.finish()?)
 }
@@ -189,6 +213,36 @@ fn divided(points: Vec<Point>, check: Option<&str>) -> Result<(Vec<Point>, Vec<P
         }
         _ => Ok((fitted, held)),
     }
+}
+
+/// The share of the offered load that a drive must have done for its rate to count as sustained.
+const SUSTAINED: f64 = 0.97;
+
+/// Returns how far the measured drive is from the twin at the rates that it sustained; `None` if a figure was
+/// measured at none of them.
+fn bounds(rows: &[Row]) -> Option<Bounds> {
+    let done = rows.iter().filter(|row| row.text(Column::Figure) == Column::DoneOpsS.name());
+    let sustained = done.filter_map(|row| {
+        let (offered, done) = (row.number(Column::OfferedOpsS)?, row.number(Column::Measured)?);
+        (done >= SUSTAINED * (offered - PROBE_WRITES_S)).then_some(offered)
+    });
+    let sustained: Vec<f64> = sustained.collect();
+    let range = |column: Column| {
+        let of_figure = rows.iter().filter(|row| row.text(Column::Figure) == column.name());
+        let of_rate = of_figure
+            .filter(|row| row.number(Column::OfferedOpsS).is_some_and(|rate| sustained.contains(&rate)));
+        let ratio = |row: &Row| Some(row.number(Column::Measured)? / row.number(Column::Simulated)?);
+        let ratios: Vec<f64> = of_rate.filter_map(ratio).filter(|ratio| ratio.is_finite()).collect();
+        let [least, most] =
+            [ratios.iter().copied().reduce(f64::min)?, ratios.iter().copied().reduce(f64::max)?];
+        Some([least, most])
+    };
+    Some(Bounds::new([
+        range(Column::ReadLatencyP50Ns)?,
+        range(Column::ReadLatencyP99Ns)?,
+        range(Column::WriteLatencyP50Ns)?,
+        range(Column::WriteLatencyP99Ns)?,
+    ]))
 }
 
 /// Returns the rows with the errors of a point.

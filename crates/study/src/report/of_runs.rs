@@ -6,6 +6,7 @@ use super::{BEGINNING, Report, html};
 use crate::advise::{Advice, listed};
 use crate::people::{self, named};
 use crate::table::Table;
+use crate::which_drive::{Answer, DRIVE};
 use fulgurite_files::output::{self, Named, OutputError, OutputFile, Replaces};
 use fulgurite_stack::device::named_file;
 use fulgurite_stack::{Column, Command, Row, StackError, Value};
@@ -95,6 +96,43 @@ pub fn of_advice(advice: &Advice, typed: &str, remarks: &[String]) -> String {
         typed,
     })
 }
+
+/// Renders the page of a comparison of drives.
+pub fn of_drives(answer: &Answer, typed: &str, remarks: &[String]) -> String {
+    let table = &without_cost(&answer.table());
+    let own =
+        Table { rows: table.rows.iter().filter(|row| row.text(Column::Kind) == DRIVE).cloned().collect() };
+    page(Contents {
+        title: &format!("Which drive? {}", place(&own)),
+        question: "",
+        finding: &answer.sentence(),
+        command: "advise",
+        notes: remarks.iter().cloned().chain(answer.notes()).collect(),
+        plots: automatic::plots_of_drives(table),
+        table,
+        columns: &DRIVES,
+        typed,
+    })
+}
+
+/// The columns of a comparison of drives that its page shows at first.
+const DRIVES: [Column; 15] = [
+    Column::Kind,
+    Column::Device,
+    Column::Name,
+    Column::Times,
+    Column::Meets,
+    Column::Headroom,
+    Column::HeadroomLimit,
+    Column::SustainedOpsS,
+    Column::OfferedOpsS,
+    Column::ThroughputOpsS,
+    Column::LatencyP99Ns,
+    Column::LatencyP999Ns,
+    Column::Waf,
+    Column::LifetimeYearsAtThisRate,
+    Column::RatedYearsAtThisRate,
+];
 
 /// The columns of an advice that its page shows at first.
 const ADVICE: [Column; 12] = [

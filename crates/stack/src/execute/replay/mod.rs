@@ -9,6 +9,7 @@ mod arrived;
 mod intervals;
 pub(crate) mod request_log;
 mod rounds;
+mod slices;
 mod tally;
 
 use super::columns::set_cost;
@@ -28,6 +29,7 @@ use request_log::RequestLog;
 pub(crate) use rounds::ROUNDS_AT_MOST;
 use rounds::{Next, Rounds};
 use slab::Slab;
+use slices::Slices;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tally::Tally;
@@ -136,6 +138,7 @@ impl DeviceUser for Execution<'_> {
             made: 0,
             arrived: Arrived::new(requested.ops),
             rounds: None,
+            slices: None,
             requests: Slab::new(),
             backlog: VecDeque::new(),
             meter: Meter::default(),
@@ -150,6 +153,7 @@ impl DeviceUser for Execution<'_> {
         if measure.until_steady {
             let counts = DeviceCounts::of(&replay.device);
             replay.rounds = Some(Rounds::new(requested.ops, replay.start, counts));
+            replay.slices = Some(Slices::new(requested.ops));
         }
         replay.run()?;
         // Read the time before the flush, because the run ends with its last request.
@@ -190,6 +194,9 @@ impl DeviceUser for Execution<'_> {
             row.set(Column::Ops, replay.tally.requests());
             rounds.set(&mut row, &self.name());
         }
+        if let Some(slices) = &replay.slices {
+            slices.set(&mut row);
+        }
         done.set(&mut row);
         set_wear(&mut row, &replay.device, &done, elapsed);
         set_cost(&mut row, start, Duration::ZERO, requested.ops);
@@ -205,6 +212,8 @@ struct Pending {
     submitted: Nanos,
     page: u64,
     pages: u32,
+    /// The slice of the workload that the request is in, with `--until-steady`.
+    slice: usize,
     /// The number of commands of the request that have not completed.
     commands: u32,
 }
@@ -223,6 +232,7 @@ struct Replay<'a, D> {
     arrived: Arrived,
     /// The rounds of the run, with `--until-steady`.
     rounds: Option<Rounds>,
+    slices: Option<Slices>,
     requests: Slab<Pending>,
     /// Commands that wait because the drive's queue is full.
     backlog: VecDeque<Command>,
@@ -326,6 +336,7 @@ impl<D: Observed> Replay<'_, D> {
             // The next round has about as many requests as this one.
             self.arrived = Arrived::new(self.tally.requests());
             self.tally.restart();
+            self.slices.iter_mut().for_each(Slices::restart);
         }
         Ok(true)
     }
@@ -356,7 +367,10 @@ impl<D: Observed> Replay<'_, D> {
         let submitted = self.device.now();
         self.arrived.record(arrived, self.requests.len());
         let Request { op, page, pages, .. } = request;
-        let tag = Tag(self.requests.insert(Pending { op, arrived, submitted, page, pages, commands }) as u64);
+        // `take` has counted this request already.
+        let slice = self.slices.as_ref().map_or(0, |slices| slices.of(self.made - 1));
+        let pending = Pending { op, arrived, submitted, page, pages, slice, commands };
+        let tag = Tag(self.requests.insert(pending) as u64);
         self.meter.submit(submitted);
         for part in 0..commands {
             let first = part * most;
@@ -397,7 +411,7 @@ impl<D: Observed> Replay<'_, D> {
         if pending.commands > 0 {
             return Ok(false);
         }
-        let Pending { op, arrived, submitted, page, pages, .. } = self.requests.remove(key);
+        let Pending { op, arrived, submitted, page, pages, slice, .. } = self.requests.remove(key);
         let latency = completion.at - arrived;
         // Use the waits of the last command of the request.
         let waits = served.map_or(Waits::default(), |served| served.waits);
@@ -406,6 +420,9 @@ impl<D: Observed> Replay<'_, D> {
         // not from arrival.
         self.meter.complete(completion.at, completion.at - submitted);
         self.tally.record(op, pages, latency, queue, &waits);
+        if let Some(slices) = &mut self.slices {
+            slices.record(slice, op, latency);
+        }
         self.intervals.record(completion.at - self.start, op, pages, latency, &waits)?;
         if let Some(log) = &mut self.log {
             let waits = self.tally.tells_waits.then_some((queue, &waits));

@@ -8,6 +8,7 @@ mod tests;
 use super::{Panel, Place, Plot, PlotKind, Scale, Series};
 use crate::people::{self, compared, compared_by, differs, humane, named, words};
 use crate::table::Table;
+use crate::which_drive::{CHANGED, DRIVE};
 use columns::{LATENCIES, Together, alone, over_numbers, together};
 use fulgurite_stack::{Column, Command, Row, Unit, Value};
 use std::collections::BTreeMap;
@@ -69,6 +70,55 @@ pub(super) fn plots_of_advice(table: &Table) -> Vec<Plot> {
         change("p99 latency by one setting alone", Column::LatencyP99Change, Column::LatencyP99Ns),
     ];
     plots.into_iter().flatten().collect()
+}
+
+/// Returns the plots of a comparison of drives: response times by rate, and what a change of each drive gives.
+pub(super) fn plots_of_drives(table: &Table) -> Vec<Plot> {
+    let of_kind = |row: &Row, kind: &str| row.text(Column::Kind) == kind;
+    let drives: Vec<&Row> = table.rows.iter().filter(|row| of_kind(row, DRIVE)).collect();
+    let lines = |column: Column, base: Column, is_drawn: &dyn Fn(&Row) -> bool| -> Vec<Line<'_>> {
+        let line = |drive: &&Row| {
+            let name = drive.text(Column::Device);
+            let is_of = |row: &&Row| {
+                let of = if of_kind(row, DRIVE) { Column::Device } else { base };
+                row.text(of) == name && is_drawn(row) && row.number(column).is_some()
+            };
+            Line { rows: table.rows.iter().filter(is_of).collect(), name, column }
+        };
+        drives.iter().map(line).collect()
+    };
+    let is_rate = |row: &Row| !of_kind(row, CHANGED);
+    let at_rates = lines(Column::LatencyP99Ns, Column::Device, &is_rate);
+    let mut plots = Vec::new();
+    if at_rates.iter().any(|line| line.rows.len() > 2) {
+        let title = "p99 latency by the rate of the workload".to_owned();
+        let mut plot = over_number(Column::OfferedOpsS, title, Column::LatencyP99Ns, &at_rates);
+        plot.caption =
+            "The points that the search for the headroom has tried. Each line begins or ends at the \
+                        workload's own rate, or passes it."
+                .to_owned();
+        plot.x_label = "offered requests per second".to_owned();
+        plots.push(plot);
+    }
+    let change = |row: &Row| {
+        let name = row.text(Column::Name);
+        text_place(if name.is_empty() { "as it is".to_owned() } else { name })
+    };
+    for (title, column) in [
+        ("p99 latency of each drive, and what a change gives", Column::LatencyP99Ns),
+        ("Write amplification", Column::Waf),
+        ("Years until the flash is worn out", Column::LifetimeYearsAtThisRate),
+    ] {
+        let is_changed = |row: &Row| of_kind(row, DRIVE) || of_kind(row, CHANGED);
+        let bars = lines(column, Column::Plain, &is_changed);
+        if bars.iter().all(|line| line.rows.is_empty()) {
+            continue;
+        }
+        let mut plot = plot(PlotKind::Bar, title.to_owned(), column, panel(&bars, &change));
+        plot.is_ordered = true;
+        plots.push(plot);
+    }
+    plots
 }
 
 fn has(table: &Table, column: Column) -> bool {
