@@ -17,8 +17,11 @@ pub enum Error {
     /// The caller cancelled the call ([`blocking::Db::asking`](crate::blocking::Db::asking)).
     #[error("the call was cancelled before it ended; its commit may have taken effect")]
     GivenUp,
-    /// The snapshot needs record versions that no longer fit into memory. Take another snapshot.
-    #[error("the snapshot is too old: versions that it needs no longer fit into memory; take another")]
+    /// The snapshot needs record versions that no longer fit into memory, or is older than the index that it reads.
+    /// Take another snapshot.
+    #[error(
+        "the snapshot is too old: versions that it needs no longer fit into memory, or the index is newer; take another"
+    )]
     SnapshotTooOld,
     /// The drive has no space for the write. Nothing was lost; deleting records frees space.
     #[error("the store is full: {free} of {pages} pages are free, {needed} are needed; delete records")]

@@ -4,10 +4,10 @@
 //! is `kind (1: 1 table, 2 index, 3 index that is still being filled), tree (4), root (8), table of the index
 //! (4)`.
 
-use crate::Error;
 use crate::format::page::node::Node;
 use crate::format::page::{self, get_u32, get_u64};
 use crate::format::tree::{CATALOGUE, LARGE, Tree};
+use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -55,6 +55,9 @@ pub(crate) struct Catalogue {
     names: FxHashMap<String, Named>,
     tables: FxHashMap<u32, TableInfo>,
     roots: FxHashMap<u32, PageId>,
+    /// The LSN of the state from which on an index has all entries, for the indexes that were filled since the
+    /// store was opened.
+    filled: FxHashMap<u32, Lsn>,
     next: u32,
 }
 
@@ -87,6 +90,16 @@ impl Catalogue {
     /// Returns the table or index with this name.
     pub(crate) fn get(&self, name: &str) -> Option<Named> {
         self.names.get(name).copied()
+    }
+
+    /// Notes that an index has all entries in the state at `lsn`.
+    pub(crate) fn note_filled(&mut self, index: u32, lsn: Lsn) {
+        self.filled.insert(index, lsn);
+    }
+
+    /// Returns the LSN of the first state in which an index has all entries; 0 if every state has them.
+    pub(crate) fn filled_at(&self, index: u32) -> Lsn {
+        self.filled.get(&index).copied().unwrap_or(Lsn(0))
     }
 
     /// Returns the name and the indexes of a table.

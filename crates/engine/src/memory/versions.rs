@@ -47,6 +47,25 @@ type History = Vec<(Lsn, Old)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ReaderId(u64);
 
+/// A state of the store that a reader sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    /// The LSN of the last commit in the state.
+    pub lsn: Lsn,
+    /// The reader, which was registered before any later bulk load.
+    pub reader: ReaderId,
+}
+
+/// A bulk load of a tree, which was empty before.
+#[derive(Clone, Copy, Debug)]
+struct Loaded {
+    /// The LSN of the load.
+    at: Lsn,
+    /// The last reader that was registered before the load. A load is no commit, so LSNs of states do not tell
+    /// who sees it.
+    before: ReaderId,
+}
+
 /// The old values of a store, and the readers that need them.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
@@ -61,6 +80,8 @@ pub(crate) struct Versions {
     most_bytes: u64,
     /// The LSN of the state that each reader reads.
     readers: BTreeMap<ReaderId, Lsn>,
+    /// The trees that were loaded while there were readers, which see them as they were before.
+    loaded: FxHashMap<u32, Loaded>,
     drawn: u64,
     /// The LSN of the oldest state that can still be read. Readers of older states were given up.
     oldest: Lsn,
@@ -141,25 +162,45 @@ impl Versions {
         }
     }
 
-    /// Returns the old value of a key in the state at `lsn`; `None` if that state has the value in the tree.
-    pub(crate) fn find(&self, tree: u32, key: &[u8], lsn: Lsn) -> Option<&Old> {
-        let history = self.trees.get(&tree)?.get(key)?;
-        history.iter().find(|(at, _)| *at > lsn).map(|(_, old)| old)
+    /// Notes that a tree, which was empty, was loaded at `at`.
+    pub(crate) fn note_load(&mut self, tree: u32, at: Lsn) {
+        if !self.readers.is_empty() {
+            self.loaded.insert(tree, Loaded { at, before: ReaderId(self.drawn) });
+        }
     }
 
-    /// Returns the keys of a range whose values in the state at `lsn` are not those in the tree, with their
-    /// old values.
+    /// Returns the LSN of a bulk load that the reader of a state does not see; `None` if it sees all of the tree.
+    fn unseen_load(&self, tree: u32, state: State) -> Option<Lsn> {
+        self.loaded.get(&tree).filter(|loaded| state.reader <= loaded.before).map(|loaded| loaded.at)
+    }
+
+    /// Whether a state has none of the records in the leaves of a tree, because these were loaded later.
+    pub(crate) fn hides_leaves(&self, tree: u32, state: State) -> bool {
+        self.unseen_load(tree, state).is_some()
+    }
+
+    /// Returns the old value of a key in a state; `None` if that state has the value in the tree.
+    pub(crate) fn find(&self, tree: u32, key: &[u8], state: State) -> Option<&Old> {
+        let history = self.trees.get(&tree).and_then(|keys| keys.get(key));
+        let first = history.and_then(|history| history.iter().find(|(at, _)| *at > state.lsn));
+        match self.unseen_load(tree, state) {
+            // The first change of the key after the state is the load.
+            Some(load) if first.is_none_or(|(at, _)| *at > load) => Some(&Old::Absent),
+            _ => first.map(|(_, old)| old),
+        }
+    }
+
+    /// Returns the keys of a range whose values in a state are not those in the tree, with their old values. A
+    /// state that [`Versions::hides_leaves`] has no other keys.
     pub(crate) fn range(
         &self,
         tree: u32,
         range: (Bound<&[u8]>, Bound<&[u8]>),
-        lsn: Lsn,
+        state: State,
     ) -> Vec<(&[u8], &Old)> {
         let Some(keys) = self.trees.get(&tree) else { return Vec::new() };
-        let old = |history: &'_ History| history.iter().position(|(at, _)| *at > lsn);
-        keys.range::<[u8], _>(range)
-            .filter_map(|(key, history)| old(history).map(|place| (&**key, &history[place].1)))
-            .collect()
+        let keys = keys.range::<[u8], _>(range).map(|(key, _)| &**key);
+        keys.filter_map(|key| self.find(tree, key, state).map(|old| (key, old))).collect()
     }
 
     /// Drops values that no reader can need. Registered readers need theirs, and new readers may begin to
@@ -179,6 +220,8 @@ impl Versions {
             let oldest = self.oldest;
             self.readers.retain(|_, lsn| *lsn >= oldest);
         }
+        let first = self.readers.keys().next().copied();
+        self.loaded.retain(|_, loaded| first.is_some_and(|first| first <= loaded.before));
         self.forget(least);
     }
 
@@ -226,8 +269,13 @@ mod tests {
         versions.keep(5, key, Lsn(lsn), Replaced::Cell(old.map(Cell::inline)));
     }
 
+    /// Returns a state whose reader was registered after every load.
+    fn at(lsn: u64) -> State {
+        State { lsn: Lsn(lsn), reader: ReaderId(u64::MAX) }
+    }
+
     fn find(versions: &Versions, key: &[u8], lsn: u64) -> Option<Option<Vec<u8>>> {
-        versions.find(5, key, Lsn(lsn)).map(|old| match old {
+        versions.find(5, key, at(lsn)).map(|old| match old {
             Old::Here(old) => Some(old.to_vec()),
             Old::Absent => None,
             Old::Beneath => panic!("the leaf has it"),
@@ -239,7 +287,7 @@ mod tests {
         let mut versions = Versions::new(1 << 20);
         versions.keep(5, b"k", Lsn(10), Replaced::Beneath);
         keep(&mut versions, b"k", 20, Some(b"two"));
-        assert_eq!(versions.find(5, b"k", Lsn(5)), Some(&Old::Beneath));
+        assert_eq!(versions.find(5, b"k", at(5)), Some(&Old::Beneath));
         versions.settle(5, b"other", Some(Cell::inline(b"wrong")));
         versions.settle(5, b"k", Some(Cell::inline(b"one")));
         versions.settle(5, b"k", Some(Cell::inline(b"wrong")));
@@ -304,5 +352,28 @@ mod tests {
         assert!(find(&versions, b"k", 95).is_some());
         versions.close(old);
         versions.close(new);
+    }
+
+    /// The rule: a reader that was registered before a bulk load sees the tree as it was before it.
+    #[test]
+    fn a_reader_sees_no_later_load() {
+        let mut versions = Versions::new(1 << 20);
+        keep(&mut versions, b"k", 5, None);
+        let before = versions.open(Lsn(5));
+        keep(&mut versions, b"k", 10, Some(b"one"));
+        versions.note_load(5, Lsn(20));
+        let after = versions.open(Lsn(10));
+        keep(&mut versions, b"k", 30, Some(b"loaded"));
+        keep(&mut versions, b"other", 30, Some(b"loaded"));
+        let (old, new) = (State { lsn: Lsn(5), reader: before }, State { lsn: Lsn(10), reader: after });
+        assert_eq!(versions.find(5, b"k", old), Some(&Old::Here(b"one"[..].into())));
+        assert_eq!(versions.find(5, b"other", old), Some(&Old::Absent));
+        assert_eq!(versions.find(5, b"never changed", old), Some(&Old::Absent));
+        assert_eq!(versions.find(5, b"other", new), Some(&Old::Here(b"loaded"[..].into())));
+        assert_eq!(versions.find(5, b"never changed", new), None);
+        assert!(versions.hides_leaves(5, old) && !versions.hides_leaves(5, new));
+        versions.close(before);
+        versions.trim(Lsn(30));
+        assert!(versions.loaded.is_empty());
     }
 }

@@ -30,6 +30,8 @@ impl Shard {
         self.handle.spawn(async move {
             let (redo, then) = (shard.durable.log().redo(), shard.progress());
             let outcome = insist(async || shard.checkpoint(goal).await).await;
+            // The checkpoint has made room in the log. A merge that fails loses nothing.
+            let _ = shard.shrink_remembered().await;
             let is_vain = shard.durable.log().redo() == redo;
             shard.jobs.set_vain(is_vain.then_some((goal, then)));
             shard.jobs.checkpoint().end();
@@ -153,6 +155,10 @@ impl Shard {
         let mut before = u64::MAX;
         loop {
             self.checkpoint(Lsn(u64::MAX)).await?;
+            // Each merge needs another checkpoint, and leaves fewer nodes.
+            if self.shrink_remembered().await? {
+                continue;
+            }
             let pending = self.state.records().pending();
             if pending == 0 || pending >= before {
                 break;

@@ -11,6 +11,7 @@ use crate::memory::space::Space;
 use crate::memory::versions::Versions;
 use rustc_hash::FxHashMap;
 use std::cell::{Ref, RefCell, RefMut};
+use std::collections::VecDeque;
 
 /// The state of a store in memory.
 pub(crate) struct State {
@@ -23,7 +24,14 @@ pub(crate) struct State {
     backup: RefCell<Option<BackupWatch>>,
     /// The number of records in the leaf that was scanned last, by tree.
     leaf_records: RefCell<FxHashMap<u32, usize>>,
+    /// Leaves that could not be merged with a neighbour because the log had no room: their trees, and a key of
+    /// each.
+    sparse: RefCell<VecDeque<(Tree, Vec<u8>)>>,
 }
+
+/// The most leaves that are remembered for a merge. A merge goes on with its own neighbours, so few of them stand
+/// for many.
+const SPARSE_AT_MOST: usize = 1024;
 
 impl State {
     /// Creates the state of a store with this superblock. The pool has `frames` frames, and old versions may
@@ -44,6 +52,7 @@ impl State {
             notes: RefCell::default(),
             backup: RefCell::default(),
             leaf_records: RefCell::default(),
+            sparse: RefCell::default(),
         }
     }
 
@@ -55,6 +64,19 @@ impl State {
     /// Returns the free-space management.
     pub(crate) fn space(&self) -> &Space {
         &self.space
+    }
+
+    /// Remembers a leaf that should be merged with a neighbour once the log has room.
+    pub(crate) fn remember_sparse(&self, tree: Tree, key: Vec<u8>) {
+        let mut sparse = self.sparse.borrow_mut();
+        if sparse.len() < SPARSE_AT_MOST {
+            sparse.push_back((tree, key));
+        }
+    }
+
+    /// Takes a leaf that was remembered.
+    pub(crate) fn take_sparse(&self) -> Option<(Tree, Vec<u8>)> {
+        self.sparse.borrow_mut().pop_front()
     }
 
     /// Borrows the catalogue of tables and indexes.

@@ -236,6 +236,8 @@ impl Store {
                 // A crash may have interrupted an earlier filling, so the index is filled again: putting an
                 // existing entry again changes nothing.
                 self.fill_index(table).await?;
+                let filled = self.0.visible_lsn();
+                self.0.state.catalogue_mut().note_filled(index.tree.id, filled);
                 index.complete = true;
                 self.note_complete(name, index).await?;
             }

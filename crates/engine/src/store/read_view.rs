@@ -2,15 +2,15 @@
 //! transaction's own uncommitted writes over it. A view of the past, of a snapshot, reads the trees with the
 //! old versions over them.
 
+use crate::Error;
 use crate::format::large_value::LargeValue;
 use crate::format::page::node::leaf;
 use crate::format::page::node::{Cell, Node};
 use crate::format::tree::Tree;
 use crate::memory::locks::{Mode, TxnId};
-use crate::memory::versions::{Old, ReaderId};
+use crate::memory::versions::{Old, State};
 use crate::shard::Shard;
 use crate::shard::tree::{Asked, Seek};
-use crate::{Error, Lsn};
 use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -83,10 +83,8 @@ pub(crate) enum ReadView {
     Past {
         /// The store that is read.
         shard: Rc<Shard>,
-        /// The LSN of the state.
-        lsn: Lsn,
-        /// The registration that keeps the old versions that the view needs.
-        reader: ReaderId,
+        /// The state, whose reader keeps the old versions that the view needs.
+        state: State,
     },
 }
 
@@ -96,7 +94,7 @@ impl ReadView {
         shard.divide_memory();
         let lsn = shard.visible_lsn();
         let reader = shard.state.versions_mut().open(lsn);
-        ReadView::Past { shard: Rc::clone(shard), lsn, reader }
+        ReadView::Past { shard: Rc::clone(shard), state: State { lsn, reader } }
     }
 
     pub(crate) fn shard(&self) -> &Rc<Shard> {
@@ -111,7 +109,7 @@ impl ReadView {
         match self {
             ReadView::Locked { dead, .. } if dead.get() => Err(Error::Deadlock),
             ReadView::Locked { .. } => Ok(()),
-            ReadView::Past { shard, lsn, .. } => shard.state.versions().check(*lsn),
+            ReadView::Past { shard, state } => shard.state.versions().check(state.lsn),
         }
     }
 
@@ -155,9 +153,9 @@ impl ReadView {
                     None => shard.current(tree, key).await,
                 }
             }
-            ReadView::Past { shard, lsn, .. } => {
+            ReadView::Past { shard, state } => {
                 self.check()?;
-                shard.past(tree, key, *lsn).await
+                shard.past(tree, key, *state).await
             }
         }
     }
@@ -169,7 +167,7 @@ impl Drop for ReadView {
             // The locks of a transaction are not released here, because its commit may still be in progress
             // and releases them itself.
             ReadView::Locked { .. } => {}
-            ReadView::Past { shard, reader, .. } => shard.state.versions_mut().close(*reader),
+            ReadView::Past { shard, state } => shard.state.versions_mut().close(state.reader),
         }
     }
 }
@@ -188,13 +186,13 @@ impl Shard {
         self.value(tree, key, None).await
     }
 
-    /// Returns the value of a key in the state at `lsn`; `None` if the key has none.
-    pub(crate) async fn past(&self, tree: Tree, key: &[u8], lsn: Lsn) -> Result<Option<Vec<u8>>, Error> {
-        self.value(tree, key, Some(lsn)).await
+    /// Returns the value of a key in a state; `None` if the key has none.
+    pub(crate) async fn past(&self, tree: Tree, key: &[u8], state: State) -> Result<Option<Vec<u8>>, Error> {
+        self.value(tree, key, Some(state)).await
     }
 
     /// Returns the value of a key; `None` if the key has none. A large value is read from its pieces.
-    async fn value(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<Option<Vec<u8>>, Error> {
+    async fn value(&self, tree: Tree, key: &[u8], state: Option<State>) -> Result<Option<Vec<u8>>, Error> {
         let mut missing = None;
         loop {
             let found = match self.in_memory(tree, key, state)? {
@@ -235,11 +233,11 @@ impl Shard {
 
     /// Looks up a key without its leaf. Also returns whether the view sees the newest value of the key.
     #[inline]
-    fn in_memory(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<(Found, bool), Error> {
-        if let Some(lsn) = state {
+    fn in_memory(&self, tree: Tree, key: &[u8], state: Option<State>) -> Result<(Found, bool), Error> {
+        if let Some(state) = state {
             let versions = self.state.versions();
-            versions.check(lsn)?;
-            match versions.find(tree.id, key, lsn) {
+            versions.check(state.lsn)?;
+            match versions.find(tree.id, key, state) {
                 Some(Old::Here(old)) => return Ok((Found::Value(Some(old.to_vec())), false)),
                 Some(Old::Absent) => return Ok((Found::Value(None), false)),
                 Some(Old::Beneath) => return Ok((Found::InLeaf, false)),
@@ -262,7 +260,7 @@ impl Shard {
         was_read: bool,
         tree: Tree,
         key: &[u8],
-        state: Option<Lsn>,
+        state: Option<State>,
     ) -> Result<Found, Error> {
         let is_newest = match self.in_memory(tree, key, state)? {
             (Found::InLeaf, is_newest) => is_newest,

@@ -189,7 +189,7 @@ impl<'a> Scan<'a> {
             (Some((_, cell)), ReadView::Locked { shard, .. }) => {
                 shard.read_large(LargeValue::read(cell.bytes)?).await
             }
-            (Some((key, _)), ReadView::Past { shard, lsn, .. }) => shard.past(self.tree, key, *lsn).await,
+            (Some((key, _)), ReadView::Past { shard, state }) => shard.past(self.tree, key, *state).await,
         }
     }
 
@@ -345,10 +345,16 @@ impl<'a> Scan<'a> {
                     put(&mut seen, key, value.as_deref());
                 }
             }
-            ReadView::Past { shard, lsn, .. } => {
+            ReadView::Past { shard, state } => {
                 let versions = shard.state.versions();
-                versions.check(*lsn)?;
-                for (key, old) in versions.range(self.tree.id, span.bounds(), *lsn) {
+                versions.check(state.lsn)?;
+                if versions.hides_leaves(self.tree.id, *state) {
+                    seen.values_mut().for_each(|value| *value = None);
+                    for (key, _) in leaf.records().filter(|(key, _)| span.contains(key)) {
+                        put(&mut seen, &key, None);
+                    }
+                }
+                for (key, old) in versions.range(self.tree.id, span.bounds(), *state) {
                     match old {
                         Old::Here(value) => put(&mut seen, key, Some(value)),
                         Old::Absent => put(&mut seen, key, None),
@@ -418,6 +424,7 @@ impl<'a> IndexScan<'a> {
 
     fn next_row(&mut self) -> StoreFuture<'_, Option<IndexRow>> {
         Box::pin(async move {
+            self.check_age()?;
             loop {
                 if !self.ended && self.window.is_due(self.entries.len()) {
                     self.take_entries().await?;
@@ -429,6 +436,18 @@ impl<'a> IndexScan<'a> {
                 }
             }
         })
+    }
+
+    /// Fails if the view is older than the index, in which it would not find the rows of its state.
+    fn check_age(&self) -> Result<(), Error> {
+        match self.scan.view {
+            ReadView::Past { shard, state }
+                if shard.state.catalogue().filled_at(self.index.tree.id) > state.lsn =>
+            {
+                Err(Error::SnapshotTooOld)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes index entries ahead and requests the leaves of their rows.

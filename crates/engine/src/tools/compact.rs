@@ -15,6 +15,7 @@ use crate::format::page::map;
 use crate::format::page::node::leaf;
 use crate::format::tree::Tree;
 use crate::shard::Shard;
+use crate::shard::tree::United;
 use crate::store::Store;
 use crate::tools::check::reachable;
 use crate::{Error, Lsn, StoreFuture};
@@ -68,7 +69,7 @@ impl Shard {
         // A level that only the root is on has no neighbours to merge.
         let Some(at) = path.len().checked_sub(level + 1).filter(|at| *at > 0) else { return Ok(Step::End) };
         let most = self.page_bytes() as usize * FILL / 100;
-        if self.unite_children(path[at], path[at - 1], key, most).await? {
+        if self.unite_children(path[at], path[at - 1], key, most).await? == United::Yes {
             self.counters.count(|counts| counts.merges += 1);
             return Ok(Step::Merged);
         }

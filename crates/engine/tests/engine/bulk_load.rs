@@ -3,7 +3,8 @@
 use crate::common::refuses::Refuses;
 use crate::common::{all, mem, options, run};
 use fulgurite_device::{Executor, IoError, Operation};
-use fulgurite_engine::{Error, Options, Store};
+use fulgurite_engine::{Direction, Error, Options, Store};
+use std::ops::Bound;
 
 /// Returns rows that take more than the memory, and more than half of the free space of the drive.
 fn rows() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
@@ -32,6 +33,57 @@ fn a_load_that_fails_at_its_end_frees_its_pages() {
         assert!(all(&store, "table").await.unwrap().into_iter().eq(rows()));
         let report = store.check().await.unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
+    });
+}
+
+/// The rule: a snapshot sees the state that it was taken in, also if its table is loaded later. On an emptied table
+/// it still sees the rows that were deleted.
+#[test]
+fn a_snapshot_sees_no_later_load() {
+    run(&Executor::new(mem()), |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        let table = store.create_table("table").await.unwrap();
+        let everything = (Bound::Unbounded, Bound::Unbounded);
+        let change = async |key: &[u8], value: Option<&[u8]>| {
+            let transaction = store.begin();
+            match value {
+                Some(value) => transaction.put(table, key, value).await.unwrap(),
+                None => transaction.delete(table, key).await.unwrap(),
+            }
+            transaction.commit().await.unwrap();
+        };
+        let empty = store.snapshot();
+        change(b"\0\0\0\x05", Some(b"first")).await;
+        let one = store.snapshot();
+        change(b"\0\0\0\x05", None).await;
+        // Puts the pending delete into the leaf, since only an empty table is loaded.
+        store.checkpoint().await.unwrap();
+        let none = store.snapshot();
+        store.bulk_load(table, rows().take(500)).await.unwrap();
+        let all_rows = store.snapshot();
+        // A later change of a loaded row is not seen as its loaded value either.
+        change(&7u32.to_be_bytes(), Some(b"changed")).await;
+        let first = (vec![0, 0, 0, 5], b"first".to_vec());
+        for (snapshot, expected) in [
+            (&empty, Vec::new()),
+            (&one, vec![first]),
+            (&none, Vec::new()),
+            (&all_rows, rows().take(500).collect()),
+        ] {
+            for direction in [Direction::Forward, Direction::Backward] {
+                let mut found = snapshot.scan(table, everything, direction).all().await.unwrap();
+                if direction == Direction::Backward {
+                    found.reverse();
+                }
+                assert_eq!(found.len(), expected.len());
+                assert!(found == expected);
+            }
+            for key in [5u32, 6, 7] {
+                let value = snapshot.get(table, &key.to_be_bytes()).await.unwrap();
+                let known = expected.iter().find(|(known, _)| *known == key.to_be_bytes());
+                assert_eq!(value.as_ref(), known.map(|(_, value)| value), "{key}");
+            }
+        }
     });
 }
 

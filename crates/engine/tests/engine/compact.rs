@@ -11,19 +11,10 @@ fn key(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// Fills a store so that it has many half-empty leaves: two of five records remain.
+/// Fills a store in descending order, so that every split leaves a leaf that stays half full.
 async fn sparse(store: &Store) {
-    fill(store, "t", (0..8000).map(|n| (key(n), vec![n as u8; 150]))).await;
-    let table = store.table("t").await.unwrap();
-    for part in (0..8000).collect::<Vec<u32>>().chunks(50) {
-        let transaction = store.begin();
-        // Deletes in this order, so that no leaf becomes so sparse that it is merged with a neighbour
-        // already.
-        for number in part.iter().filter(|number| *number % 5 < 3) {
-            transaction.delete(table, &key(*number)).await.unwrap();
-        }
-        transaction.commit().await.unwrap();
-    }
+    let numbers = (0..8000).filter(|number| number % 5 >= 3).rev();
+    fill(store, "t", numbers.map(|number| (key(number), vec![number as u8; 150]))).await;
 }
 
 /// Returns the shape of the only table.
@@ -45,14 +36,14 @@ fn compaction_frees_pages_and_keeps_records() {
         assert!(sparse.leaf_fill() < 0.6, "{sparse:?}");
         let report = store.compact().await.unwrap();
         assert!(report.merged > 50 && report.trimmed > 1000, "{report:?}");
-        assert!(report.pages_after * 100 < report.pages_before * 60, "{report:?}");
+        assert!(report.pages_after * 100 < report.pages_before * 70, "{report:?}");
         assert_eq!(report.pages_after, store.statistics().pages_used);
         assert!(all(&store, "t").await.unwrap() == before);
         let check = store.check().await.unwrap();
         assert!(check.problems.is_empty() && check.unused_pages == 0, "{check:?}");
         let dense = only_shape(&store).await;
         assert!(dense.leaf_fill() > sparse.leaf_fill() + 0.2 && dense.leaf_fill() < 0.95, "{dense:?}");
-        assert_eq!((sparse.entries, dense.entries, dense.levels), (3200, 3200, 3), "{sparse:?} {dense:?}");
+        assert_eq!((sparse.entries, dense.entries, dense.levels), (3200, 3200, 2), "{sparse:?} {dense:?}");
         // The check counts two more pages, the roots of the catalogue and of the tree of large values.
         assert_eq!(dense.inner_pages + dense.leaves + 2, check.pages);
         let again = store.compact().await.unwrap();
@@ -122,7 +113,7 @@ fn a_crash_during_a_compaction_leaves_a_sound_store() {
         });
         let mut images = Vec::new();
         while !done.get() {
-            handle.sleep_until(handle.now() + Nanos::from_micros(1500)).await;
+            handle.sleep_until(handle.now() + Nanos::from_micros(700)).await;
             // Copies the contents of the drive at this moment.
             let mut bytes = vec![0; 4096 * 4096];
             fulgurite_engine::Source::read(&handle, 0, &mut bytes).await.unwrap();

@@ -41,6 +41,28 @@ fn a_record_that_an_index_refuses_leaves_no_entry() {
     });
 }
 
+/// The rule: a snapshot that is older than an index says so, and does not find nothing.
+#[test]
+fn a_snapshot_that_is_older_than_an_index_is_refused() {
+    run(&Executor::new(mem()), |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        let table = store.create_table("table").await.unwrap();
+        let transaction = store.begin();
+        transaction.put(table, b"a", b"value").await.unwrap();
+        transaction.commit().await.unwrap();
+        let old = store.snapshot();
+        let index = store.create_index(table, "index", short_and_value()).await.unwrap();
+        let found = old.index_scan(index, ALL, Direction::Forward).all().await;
+        assert_eq!(found, Err(Error::SnapshotTooOld));
+        assert_eq!(
+            old.get(table, b"a").await.unwrap().as_deref(),
+            Some(&b"value"[..]),
+            "the table is readable"
+        );
+        assert_eq!(rows(&store, index).await.len(), 2);
+    });
+}
+
 /// The rule: a record that prevents an index from being created can be deleted, even after the store was
 /// opened again.
 #[test]

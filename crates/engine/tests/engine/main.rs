@@ -26,6 +26,7 @@ mod recovery;
 mod repair;
 mod shards;
 mod shared_pages;
+mod space;
 mod stopped_store;
 mod threads;
 mod write_concurrency;

@@ -7,7 +7,7 @@ use crate::format::page::node::leaf;
 use crate::format::tree::Tree;
 use crate::memory::record_cache::{Merged, Record, Swept};
 use crate::shard::Shard;
-use crate::shard::tree::{change, is_sparse};
+use crate::shard::tree::{change, should_look};
 use fulgurite_base::PageId;
 use std::rc::Rc;
 
@@ -148,11 +148,12 @@ impl Shard {
         let mut number = number;
         while self.state.records().lacks(number) {
             let mut guard = self.write_page(number).await?;
+            let before = leaf(guard.bytes())?.used();
             let too_large = self.merge_into(number, guard.bytes_mut())?;
             if reason == Reason::Room {
                 self.state.records_mut().leaf_left(number);
             }
-            let sparse = self.sparse_key(guard.bytes())?;
+            let sparse = self.sparse_key(guard.bytes(), before)?;
             drop(guard);
             if let Some(TooLarge { tree, key, cost }) = too_large {
                 let has_pages = self.state.space().available() >= PAGES;
@@ -164,7 +165,10 @@ impl Shard {
                     None => return Ok(()),
                 }
             } else if let Some((tree, key)) = sparse {
-                let Some(_room) = self.room_for_change() else { return Ok(()) };
+                let Some(_room) = self.room_for_change() else {
+                    self.state.remember_sparse(tree, key);
+                    return Ok(());
+                };
                 self.shrink(tree, &key).await?;
             }
         }
@@ -173,7 +177,7 @@ impl Shard {
 
     /// Reserves log space for a split or a merge of nodes. It does not wait for space, because space comes
     /// from a checkpoint, and a checkpoint may itself be waiting for this merge.
-    fn room_for_change(&self) -> Option<Room<'_>> {
+    pub(crate) fn room_for_change(&self) -> Option<Room<'_>> {
         let bytes = self.change_bytes();
         self.has_room_in_log(bytes).then(|| {
             self.log_room.promise(bytes);
@@ -215,11 +219,12 @@ impl Shard {
     }
 
     /// Returns the tree of a leaf that should be merged with a neighbour, and a key of the leaf; `None` if it
-    /// should not.
-    pub(crate) fn sparse_key(&self, bytes: &[u8]) -> Result<Option<(Tree, Vec<u8>)>, Error> {
+    /// should not. Its records took `before` bytes before some were taken from it.
+    pub(crate) fn sparse_key(&self, bytes: &[u8], before: usize) -> Result<Option<(Tree, Vec<u8>)>, Error> {
         let (tree, node) = (self.tree(page::tree(bytes))?, leaf(bytes)?);
         let is_root = page::number(bytes) == tree.root;
-        Ok((!is_root && node.level() == 0 && is_sparse(node)).then(|| (tree, node.low().to_vec())))
+        let should_merge = !is_root && node.level() == 0 && should_look(node, before);
+        Ok(should_merge.then(|| (tree, node.low().to_vec())))
     }
 }
 
@@ -236,7 +241,7 @@ fn next_part(leaves: &[PageId], most: usize) -> (&[PageId], &[PageId]) {
 }
 
 /// Reserved log space. Dropping the value releases it.
-struct Room<'a> {
+pub(crate) struct Room<'a> {
     shard: &'a Shard,
     bytes: u64,
 }

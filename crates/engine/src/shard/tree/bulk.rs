@@ -202,7 +202,10 @@ impl Load {
         self.hand_over(last);
         let mut all = deltas(last);
         all.push(Delta::image(root));
-        shard.restructure(held, all, Vec::new()).map(drop)
+        let (_, lsn) = shard.restructure(held, all, Vec::new())?;
+        // A snapshot that is older sees the empty tree.
+        shard.state.versions_mut().note_load(self.tree.id, lsn);
+        Ok(())
     }
 
     /// Removes the pages of these maps from the pages that a failed load would free: the log is about to say

@@ -17,7 +17,7 @@ mod put;
 mod structure;
 
 pub(crate) use bulk::Load;
-pub(crate) use merge::is_sparse;
+pub(crate) use merge::{United, should_look};
 pub(crate) use put::{Applied, change};
 
 use crate::Error;

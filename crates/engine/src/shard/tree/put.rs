@@ -31,11 +31,12 @@ impl Shard {
     /// Fails with [`Error::Full`] if the leaf has to be split and the log has no space for that.
     pub(crate) async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
         let Some(first) = ops.first() else { return Ok(0) };
-        let (mut done, mut is_smaller, mut is_sparse, mut since) = (0, false, false, at.since);
-        {
+        let (mut done, mut is_smaller, mut since) = (0, false, at.since);
+        let is_sparse = {
             let mut guard = self.find_for_change(tree, first.key).await?;
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
+            let before = leaf(bytes)?.used();
             for op in ops {
                 look_ahead(ops, done);
                 if !leaf(bytes)?.covers(op.key) {
@@ -51,15 +52,14 @@ impl Shard {
                 if !fits {
                     break;
                 }
-                is_sparse |= op.value.is_none();
                 since = self.state.records_mut().forget(tree.id, op.key).map_or(since, |old| old.min(since));
                 done += 1;
             }
             if done > 0 || is_smaller {
                 self.note_change(bytes, number, Applied { since, ..at });
             }
-            is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
-        }
+            number != tree.root && merge::should_look(leaf(bytes)?, before)
+        };
         // Some log space must remain for copying pending records forward, even if it is not enough for all of
         // them at once.
         let has_room = self.log_left() >= self.change_bytes() + self.durable.log().capacity() / 32;
@@ -72,8 +72,10 @@ impl Shard {
             self.apply(tree, &first.to_op(), at).await?;
             return Ok(1);
         }
-        if is_sparse && has_room {
-            self.shrink(tree, first.key).await?;
+        match is_sparse {
+            true if has_room => self.shrink(tree, first.key).await?,
+            true => self.state.remember_sparse(tree, first.key.to_vec()),
+            false => {}
         }
         Ok(done)
     }
@@ -126,7 +128,7 @@ impl Shard {
                 let old = Replaced::Cell(newer.unwrap_or(in_leaf));
                 self.state.versions_mut().keep(tree.id, &op.key, at.lsn, old);
             }
-            let number = page::number(guard.bytes());
+            let (number, before) = (page::number(guard.bytes()), node.used());
             let bytes = guard.bytes_mut();
             if change(bytes, op.as_ref())? {
                 // The cached record is older than this operation, so it is dropped. The leaf becomes dirty
@@ -136,7 +138,7 @@ impl Shard {
                 let since = since.map_or(at.since, |since| since.min(at.since));
                 let at = Applied { since, ..at };
                 self.note_change(bytes, number, at);
-                break op.value.is_none() && number != tree.root && merge::is_sparse(leaf(bytes)?);
+                break number != tree.root && merge::should_look(leaf(bytes)?, before);
             }
             drop(guard);
             self.make_room(tree, &op.key, cost).await?;

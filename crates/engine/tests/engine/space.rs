@@ -1,0 +1,168 @@
+//! Tests that pages of deleted records come back: whatever happened before, a store takes at most one and a half
+//! times the pages that its records take in a new store.
+
+use crate::common::{all, run};
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::{Executor, MemDevice};
+use fulgurite_engine::{Options, Store, Table};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A change to a record: its key, and its new length or `None` for a delete.
+type Change = (u32, Option<usize>);
+
+fn options(place: &str) -> Options {
+    let place = place.parse().unwrap();
+    Options { memory_bytes: 2 << 20, log_bytes: 2 << 20, place, ..Options::default() }
+}
+
+fn value(key: u32, len: usize) -> Vec<u8> {
+    // Bytes that hardly compress, so that pages out of place take as much as in place.
+    let mut value = vec![0; len];
+    let mut prng = Prng::new(u64::from(key), "value");
+    value.fill_with(|| prng.below(256) as u8);
+    value
+}
+
+async fn change(store: &Store, table: Table, changes: &[Change]) {
+    for part in changes.chunks(100) {
+        let transaction = store.begin();
+        for (key, len) in part {
+            match len {
+                Some(len) => transaction.put(table, &key.to_be_bytes(), &value(*key, *len)).await.unwrap(),
+                None => transaction.delete(table, &key.to_be_bytes()).await.unwrap(),
+            }
+        }
+        transaction.commit().await.unwrap();
+    }
+}
+
+/// Returns the number of pages that a store has in use after these changes, and checks its records.
+fn pages_after(place: &'static str, changes: Vec<Change>) -> u64 {
+    let mut expected = BTreeMap::new();
+    for (key, len) in &changes {
+        match len {
+            Some(len) => drop(expected.insert(*key, *len)),
+            None => drop(expected.remove(key)),
+        }
+    }
+    let executor = Executor::new(MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10)));
+    run(&executor, move |handle| async move {
+        let store = Store::create(handle.clone(), options(place)).await.unwrap();
+        let table = store.create_table("t").await.unwrap();
+        change(&store, table, &changes).await;
+        // Closing puts pending records into their leaves.
+        store.close().await.unwrap();
+        let store = Store::open(handle, options(place)).await.unwrap();
+        let found = all(&store, "t").await.unwrap();
+        let records = expected.iter().map(|(key, len)| (key.to_be_bytes().to_vec(), value(*key, *len)));
+        assert!(found.into_iter().eq(records));
+        let check = store.check().await.unwrap();
+        assert!(check.problems.is_empty() && check.unused_pages == 0, "{check:?}");
+        store.statistics().pages_used
+    })
+}
+
+/// Checks that a history leaves at most one and a half times the pages that the remaining records need.
+fn check(name: &str, changes: Vec<Change>) {
+    let mut live = BTreeMap::new();
+    for (key, len) in &changes {
+        match len {
+            Some(len) => drop(live.insert(*key, *len)),
+            None => drop(live.remove(key)),
+        }
+    }
+    let live: Vec<Change> = live.into_iter().map(|(key, len)| (key, Some(len))).collect();
+    for place in ["in-place", "out-of-place"] {
+        // Without the pages that an empty store has.
+        let empty = pages_after(place, Vec::new());
+        let needed = pages_after(place, live.clone()) - empty;
+        let used = pages_after(place, changes.clone()) - empty;
+        assert!(used * 2 <= needed * 3 + 2, "{name} {place}: {used} pages for {needed}");
+    }
+}
+
+const LEN: usize = 200;
+
+fn puts(keys: impl Iterator<Item = u32>) -> impl Iterator<Item = Change> {
+    keys.map(|key| (key, Some(LEN)))
+}
+
+fn deletes(keys: impl Iterator<Item = u32>) -> impl Iterator<Item = Change> {
+    keys.map(|key| (key, None))
+}
+
+fn shuffle(keys: &mut [u32]) {
+    let mut prng = Prng::new(5, "order");
+    for at in (1..keys.len()).rev() {
+        keys.swap(at, prng.below(at as u64 + 1) as usize);
+    }
+}
+
+#[test]
+fn a_queue_takes_the_pages_of_its_rows() {
+    let mut changes: Vec<Change> = puts(0..1000).collect();
+    for round in 0..60 {
+        changes.extend(puts(1000 + round * 200..1200 + round * 200));
+        changes.extend(deletes(round * 200..(round + 1) * 200));
+    }
+    check("queue", changes.clone());
+    let rest: Vec<u32> = (60 * 200..60 * 200 + 1000).collect();
+    changes.extend(deletes(rest.into_iter()));
+    check("emptied queue", changes);
+}
+
+#[test]
+fn an_emptied_table_gives_its_pages_back_in_whatever_order() {
+    let mut keys: Vec<u32> = (0..8000).collect();
+    for order in ["ascending", "descending", "random"] {
+        match order {
+            "descending" => keys.reverse(),
+            "random" => shuffle(&mut keys),
+            _ => {}
+        }
+        check(order, puts(0..8000).chain(deletes(keys.clone().into_iter())).collect());
+    }
+}
+
+/// Each share of a dense table leaves some leaves that have no room for a neighbour alone.
+#[test]
+fn a_table_of_which_a_share_remains_is_packed() {
+    for share in [30, 45, 50, 60, 80, 97] {
+        let deleted = (0..8000).filter(move |key| key * 61 % 100 < share);
+        check(&format!("{share} % in order"), puts(0..8000).chain(deletes(deleted.clone())).collect());
+        let mut random: Vec<u32> = deleted.collect();
+        shuffle(&mut random);
+        check(&format!("{share} % at random"), puts(0..8000).chain(deletes(random.into_iter())).collect());
+    }
+}
+
+/// A record that becomes shorter leaves as much room as one that is deleted.
+#[test]
+fn records_that_shrink_give_pages_back() {
+    let shrunk = (0..8000).map(|key| (key, Some(40)));
+    check("shrunk", puts(0..8000).chain(shrunk).collect());
+}
+
+#[test]
+fn random_churn_takes_the_pages_of_its_rows() {
+    for seed in 0..3 {
+        let mut prng = Prng::new(seed, "churn");
+        let (mut changes, mut live): (Vec<Change>, VecDeque<u32>) = (Vec::new(), VecDeque::new());
+        for _ in 0..20_000 {
+            if live.len() < 2000 || prng.below(2) == 0 {
+                let key = prng.below(1 << 30) as u32;
+                changes.push((key, Some(50 + prng.below(300) as usize)));
+                live.push_back(key);
+            } else {
+                let at = prng.below(live.len() as u64) as usize;
+                live.swap(0, at);
+                changes.extend(live.pop_front().map(|key| (key, None)));
+            }
+            if live.len() > 4000 {
+                // A mass delete of the older half.
+                changes.extend(live.drain(..2000).map(|key| (key, None)));
+            }
+        }
+        check(&format!("churn {seed}"), changes);
+    }
+}
