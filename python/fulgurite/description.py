@@ -214,8 +214,10 @@ class Measure:
     groups: bool = False
     #: Whether to return a row per type of transaction.
     by_type: bool = False
-    #: Whether to return a row per number of users that a characterisation measures.
+    #: Whether to return a row per number of users that a characterisation measures, or per size of a pool.
     curve: bool = False
+    #: The share of the pages for a curve over sizes of a pool: ``"1/16"``, or ``"1"`` for all pages.
+    sample: Optional[str] = None
     #: Whether to repeat the workload until write amplification and p99 are steady. The row is about the last
     #: round.
     until_steady: bool = False

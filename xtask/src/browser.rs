@@ -35,6 +35,7 @@ const PAGES: &[(&str, &str)] = &[
     ("pool", "pool mixed-skewed --write-back single,ace,raw --ops 20K"),
     ("pool-users", "pool mixed-skewed --write-back single,ace --users 1,4,16,64 --ops 20K"),
     ("pool-grid", "pool mixed-skewed,zipf --write-back single,ace --replacement lru,clock --ops 20K"),
+    ("pool-curve", "pool postgres-pgbench --device none --replacement lru,s3-fifo,belady --curve"),
     (
         "gc",
         "gc zipf --placement none,sepbit --victim greedy,fifo --logical 64MiB --physical 80MiB --segment 256KiB",

@@ -26,6 +26,7 @@ Examples:
   fulgurite pool mixed-skewed --write-back single,ace
   fulgurite pool zipf:theta=0.9,write=30% --replacement lru,arc,sieve --users 1,16
   fulgurite pool trace.csv --device sata --frames 10%   your own trace
+  fulgurite pool trace.csv --device none --curve --replacement lru,sieve,belady    misses by size of the pool
   fulgurite pool zipf --device file:drive,size=1GiB     the same on a real drive";
 
 pub(crate) const GC: &str = "\

@@ -4,8 +4,9 @@
 //! `cargo bench -p fulgurite-pool --bench counting [POLICY]…`; `--test` makes a short run.
 
 use fulgurite_base::{PageId, SpecError};
-use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
+use fulgurite_pool::{MissCounter, NextUses, ReplacementConfig, WriteBack};
 use fulgurite_workload::GeneratorConfig;
+use std::sync::Arc;
 use std::time::Instant;
 
 const PAGES: u64 = 1_000_003;
@@ -25,7 +26,12 @@ fn main() -> Result<(), SpecError> {
         if !asked.is_empty() && !asked.iter().any(|asked| *asked == name) {
             continue;
         }
-        let replacement = name.parse::<ReplacementConfig>()?.start(FRAMES)?;
+        let mut replacement = name.parse::<ReplacementConfig>()?.start(FRAMES)?;
+        if replacement.needs_future() {
+            let mut future = NextUses::default();
+            future.add(requests.iter().map(|(page, _)| *page));
+            replacement.foresee(&Arc::new(future));
+        }
         let mut counter = MissCounter::new(FRAMES, replacement, WriteBack::SINGLE);
         let start = Instant::now();
         for slice in requests.chunks(4096) {

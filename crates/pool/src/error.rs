@@ -53,4 +53,8 @@ pub enum PoolConfigError {
         "the replacement policy needs the erase counts of erase blocks, which this drive does not report"
     )]
     EraseCounts,
+    /// The replacement policy needs to know all requests beforehand, and a pool learns of a request when it
+    /// comes.
+    #[error("the replacement policy needs to know all requests beforehand, which a pool does not")]
+    Future,
 }

@@ -28,9 +28,19 @@ pub(crate) struct PageTable {
 impl PageTable {
     /// Creates a table for at most `capacity` pages.
     pub(crate) fn new(capacity: u32) -> PageTable {
-        let bits = (4 * u64::from(capacity.max(1))).next_power_of_two().trailing_zeros();
-        assert!(bits <= 32, "a table of {capacity} pages is too large");
+        PageTable::with_slots(4 * u64::from(capacity.max(1)))
+    }
+
+    /// Creates a table of at least `slots` slots. More than half of them must never be in use.
+    pub(crate) fn with_slots(slots: u64) -> PageTable {
+        let bits = slots.next_power_of_two().trailing_zeros();
+        assert!(bits <= 32, "a table of {slots} slots is too large");
         PageTable { slots: vec![Slot { tag: 0, value: EMPTY }; 1 << bits], shift: 32 - bits }
+    }
+
+    /// Returns the number of slots.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.len()
     }
 
     #[inline]

@@ -63,6 +63,9 @@ impl<D: Device + ?Sized + 'static> BufferPool<D> {
         // The check above makes this division exact.
         let device_pages = page_bytes / caps.page_bytes;
         let mut table = FrameTable::new(frames);
+        if replacement.needs_future() {
+            return Err(PoolConfigError::Future);
+        }
         if replacement.needs_erase_counts() {
             if !caps.erase_counts {
                 return Err(PoolConfigError::EraseCounts);

@@ -5,10 +5,11 @@
 mod models;
 
 use fulgurite_base::PageId;
-use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
+use fulgurite_pool::{MissCounter, NextUses, ReplacementConfig, WriteBack};
 use fulgurite_workload::Op;
 use fulgurite_workload::trace::{Trace, TraceOptions};
 use std::path::Path;
+use std::sync::Arc;
 
 const FRAMES: [u32; 8] = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000];
 
@@ -27,7 +28,10 @@ const LIBCACHESIM: [(&str, [u64; 8]); 8] = [
 ];
 
 fn misses(requests: &[(PageId, bool)], replacement: &str, frames: u32) -> u64 {
-    let replacement = replacement.parse::<ReplacementConfig>().unwrap().start(frames).unwrap();
+    let mut replacement = replacement.parse::<ReplacementConfig>().unwrap().start(frames).unwrap();
+    let mut future = NextUses::default();
+    future.add(requests.iter().map(|(page, _)| *page));
+    replacement.foresee(&Arc::new(future));
     let mut counter = MissCounter::new(frames, replacement, WriteBack::SINGLE);
     counter.request_all(requests);
     counter.counters().misses
@@ -49,7 +53,7 @@ fn counts_equal_those_of_libcachesim() {
 
 /// The misses on the project's trace, in 500 and in 2,000 frames. Without a drive no erase block was ever
 /// erased, so cflru-e equals cflru here.
-const OWN: [(&str, [u64; 2]); 17] = [
+const OWN: [(&str, [u64; 2]); 18] = [
     ("fifo", [79_394, 66_298]),
     ("second-chance", [77_467, 65_937]),
     ("clock", [77_362, 65_684]),
@@ -67,6 +71,7 @@ const OWN: [(&str, [u64; 2]); 17] = [
     ("s3-fifo", [75_471, 59_730]),
     ("sieve", [96_900, 70_332]),
     ("w-tinylfu", [111_362, 59_333]),
+    ("belady", [58_109, 39_885]),
 ];
 
 /// The requests of the project's trace.

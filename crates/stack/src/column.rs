@@ -90,6 +90,7 @@ columns! {
     MemoryBytes "memory_bytes" Bytes [axis] "memory of the engine";
     LogBytes "log_bytes" Bytes [axis] "size of the log's area on the drive";
     RecordShare "record_share" Number [axis] "share of the engine's memory that holds single records";
+    Sample "sample" Number [axis absent] "share of the pages from which a curve was made, if not all of them";
     Frames "frames" Number [axis] "frames of the pool";
     Pages "pages" Number [axis] "pages that the workload ranges over";
     PageBytes "page_bytes" Bytes [axis profile] "page size, or size of a request";
@@ -133,6 +134,9 @@ columns! {
     Hits "hits" Number [more] "requests that found their page in the pool";
     Misses "misses" Number [less] "requests that did not find their page in the pool";
     HitRatio "hit_ratio" Number [pool bench more] "hits over requests";
+    MissRatio "miss_ratio" Number [pool less] "misses over requests, with --curve";
+    MissRatioError "miss_ratio_error" Number [pool]
+        "with a sample: half the width of an interval around miss_ratio that should have the exact one in 95 of 100 cases";
     ReadIos "read_ios" Number [] "read requests to the device";
     WriteIos "write_ios" Number [pool less]
         "write requests to the device: a batch of pages is one request";

@@ -8,7 +8,7 @@ use crate::device::{DeviceConfig, DriveConfig, LayerConfig, TranslationConfig};
 use crate::pattern::Pattern;
 use crate::workload::{AddressMap, Bound, View, Workload};
 use crate::{Command, StackError};
-use fulgurite_base::Nanos;
+use fulgurite_base::{Nanos, Portion};
 use fulgurite_bench::{BenchmarkConfig, Extent};
 use fulgurite_engine::{Durability, Options, PlaceConfig, TornPages};
 use fulgurite_ftl::Collect;
@@ -239,6 +239,33 @@ pub enum Rows {
     TypeIntervals(Nanos),
     /// A number of users that was measured, for the curve of throughput.
     Curve,
+    /// A size of the pool, for the curve of misses.
+    Sizes(Sizes),
+}
+
+/// The sizes of the pool for a curve of misses: 64 sizes, evenly spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The largest size.
+    pub largest: Portion,
+    /// The requests that are served.
+    pub sampling: Sampling,
+}
+
+/// The requests from which a curve of misses is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// All requests.
+    Exact,
+    /// The requests for one page in so many.
+    Pages(u32),
+    /// The requests for one page in a power of two, which follows from the number of pages and requests.
+    Fitted,
+}
+
+impl Sizes {
+    /// The number of sizes.
+    pub(crate) const COUNT: u64 = 64;
 }
 
 impl Run {

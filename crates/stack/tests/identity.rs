@@ -68,7 +68,9 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "log_size") => (Some("64MiB"), one("log_size", "32MiB")),
         (_, "records") => (Some("70%"), one("records", "0%")),
         (_, "cpu_per_op") => (Some("2"), one("cpu_per_op", "3")),
+        (Command::Pool, "curve") => (Some("no"), [("curve", "yes"), ("device", "none")].into()),
         (_, "curve") => (Some("no"), one("curve", "yes")),
+        (_, "sample") => (Some("1"), one("sample", "1/8")),
         (_, "by_type") => (Some("no"), one("by_type", "yes")),
         (_, "device") => (None, one("device", "virtual:program_us=500")),
         (_, "layer") => (Some("none"), one("layer", "log:segment=1MiB,op=30%")),
@@ -119,6 +121,7 @@ fn beside(setting: &str) -> Values<'static> {
         // needs a mapping.
         "addresses" => [("workload", "postgres-pgbench"), ("users", "1")].into(),
         "rates" => [("suite", "latency")].into(),
+        "sample" => [("curve", "yes"), ("device", "none")].into(),
         "patterns" => [("suite", "overwrite")].into(),
         _ => Values::new(),
     }
@@ -250,7 +253,10 @@ fn every_option_of_a_policy_is_part_of_the_identity() {
             <$config>::registry().entries.iter().map(|entry| (entry.name, (entry.options)())).collect()
         };
     }
-    each("replacement", entries!(ReplacementConfig), Command::Pool, &pool);
+    // Leave out `belady`, because it runs without a drive only, and has no options.
+    let replacements: Vec<_> = entries!(ReplacementConfig);
+    let replacements = replacements.into_iter().filter(|(name, _)| *name != "belady").collect();
+    each("replacement", replacements, Command::Pool, &pool);
     each("prefetch", entries!(PrefetchConfig), Command::Pool, &pool);
     // Leave out `auto`, because it measures the drive, which takes a while, and has no options.
     let write_backs: Vec<_> = entries!(WriteBackConfig);

@@ -84,8 +84,10 @@ fn the_same_pool_runs_on_a_real_drive() {
 fn every_replacement_works_with_every_write_back() {
     let folder = Folder::new();
     let replacement = folder.rows("list replacement");
-    let names: Vec<&str> = replacement.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names.len(), 17);
+    let mut names: Vec<&str> = replacement.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 18);
+    // It must know the future, and on a drive nobody does.
+    names.retain(|name| *name != "belady");
     let write_backs = "single,background,ace,raw,ace+raw,auto";
     let prefetches = "none,sequential,history,both";
     let command = format!(

@@ -22,6 +22,11 @@ fn every_command_with_rows_writes_a_page() {
     let gc = "gc zipf --logical 16MiB --physical 20MiB --segment 256KiB --ops 20K --placement none,sepbit";
     for (command, heading, plots) in [
         (POOL, "pool: mixed-skewed on p4510", "Latency"),
+        (
+            "pool postgres-pgbench --device none --curve --replacement lru,belady --sample 1/8",
+            "pool: postgres-pgbench on none",
+            "Miss ratio by frames",
+        ),
         (gc, "gc: zipf", "Write amplification"),
         ("replay t.spc --device mem", "replay: t.spc on mem", "Latency of writes"),
         ("replay synthetic --ops 2000 --interval 100ms", "replay: synthetic on p4510", "Latency over time"),

@@ -87,7 +87,9 @@ impl Plan {
 
 fn store(prng: &mut Prng) -> StorePlan {
     let name = |prng: &mut Prng, names: &[&str]| names[prng.below(names.len() as u64) as usize].to_owned();
-    let replacement: Vec<&str> = ReplacementConfig::registry().names().collect();
+    // A store does not know its requests beforehand.
+    let replacement: Vec<&str> =
+        ReplacementConfig::registry().names().filter(|name| *name != "belady").collect();
     let write_back: Vec<&str> = WriteBackConfig::registry().names().collect();
     let prefetch: Vec<&str> = PrefetchConfig::registry().names().collect();
     StorePlan {

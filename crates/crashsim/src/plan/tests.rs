@@ -15,7 +15,8 @@ fn a_seed_always_gives_the_same_plan() {
 fn a_thousand_seeds_cover_every_choice() {
     let plans: Vec<Plan> = (0..1_000).map(Plan::from_seed).collect();
     let names = |of: fn(&Plan) -> &str| plans.iter().map(of).collect::<BTreeSet<&str>>();
-    assert_eq!(names(|plan| &plan.store.replacement), ReplacementConfig::registry().names().collect());
+    let without_future = ReplacementConfig::registry().names().filter(|name| *name != "belady");
+    assert_eq!(names(|plan| &plan.store.replacement), without_future.collect());
     assert_eq!(names(|plan| &plan.store.write_back), WriteBackConfig::registry().names().collect());
     assert_eq!(names(|plan| &plan.store.prefetch), PrefetchConfig::registry().names().collect());
     for (name, kind) in FaultKind::NAMES {

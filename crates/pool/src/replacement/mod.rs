@@ -2,6 +2,7 @@
 //! policy with its options and lists all policies, and [`Replacement`] is the running policy of a pool.
 
 mod policy;
+mod belady;
 mod clock;
 mod lists;
 mod ccf_lru;
@@ -26,10 +27,12 @@ mod w_tinylfu;
 
 pub use policy::{Arrival, Cursor, Recall, ReplacementPolicy};
 
-use crate::FrameTable;
+use crate::{FrameTable, NextUses};
 use clean_first::CleanFirstConfig;
 use clock::ClockConfig;
-use fulgurite_base::{FrameId, NoOptions, PageId, SpecError, config_enum};
+use fulgurite_base::option::PORTION;
+use fulgurite_base::units::parse_portion;
+use fulgurite_base::{FrameId, NoOptions, PageId, Portion, Spec, SpecError, config_enum};
 use lru_wsr::LruWsrConfig;
 use nru::NruConfig;
 use s3_fifo::S3FifoConfig;
@@ -122,6 +125,52 @@ policies! {
         "a fifo with a hand that spares pages used since it last passed, without moving them"
     "w-tinylfu" WTinyLfu(w_tinylfu::WTinyLfu, WTinyLfuConfig)
         "a window that must beat the main part in a frequency sketch"
+    "belady" Belady(belady::Belady, NoOptions)
+        "the page that is requested again last: the fewest misses possible; only without a drive"
+}
+
+impl ReplacementConfig {
+    /// Whether the policy must know all requests beforehand; see [`Replacement::foresee`].
+    pub fn needs_future(&self) -> bool {
+        matches!(self, ReplacementConfig::Belady(_))
+    }
+
+    /// Whether the policy is LRU, whose misses for every size of the pool follow from [`StackDistances`].
+    ///
+    /// [`StackDistances`]: crate::StackDistances
+    pub fn is_lru(&self) -> bool {
+        matches!(self, ReplacementConfig::Lru(_))
+    }
+
+    /// Returns an option whose value is a number of frames, pages or requests, and not a share of the frames;
+    /// `None` if there is none. A sample of the pages cannot be served with such a number.
+    pub fn counted_option(&self) -> Option<String> {
+        let registry = ReplacementConfig::registry();
+        let entry = registry.entries.iter().find(|entry| entry.name == self.name())?;
+        let spec = Spec::parse(&self.to_string()).ok()?;
+        let is_portion = |key: &str| {
+            (entry.options)().iter().any(|option| option.key == key && option.written == PORTION.written)
+        };
+        let counted = |(key, value): &&(String, String)| {
+            is_portion(key) && matches!(parse_portion(value), Ok(Portion::Count(_)))
+        };
+        spec.options().iter().find(counted).map(|(key, value)| format!("{key}={value}"))
+    }
+}
+
+impl Replacement {
+    /// Whether the policy must know all requests beforehand; see [`Replacement::foresee`].
+    pub fn needs_future(&self) -> bool {
+        matches!(self, Replacement::Belady(_))
+    }
+
+    /// Tells a policy that needs the future all requests that will be served, in their order. Other policies
+    /// ignore them.
+    pub fn foresee(&mut self, future: &std::sync::Arc<NextUses>) {
+        if let Replacement::Belady(policy) = self {
+            policy.foresee(std::sync::Arc::clone(future));
+        }
+    }
 }
 
 pub(crate) use dispatch;

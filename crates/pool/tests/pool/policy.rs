@@ -11,6 +11,15 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// The rule: a pool, which learns of a request when it comes, refuses a policy that must know it before.
+#[test]
+fn a_policy_that_needs_the_future_is_refused() {
+    let replacement = "belady".parse::<ReplacementConfig>().unwrap().start(8).unwrap();
+    let (executor, _) = pool_over(mem(16), 1, WriteBack::SINGLE);
+    let refused = PoolConfig { replacement, ..config(8, WriteBack::SINGLE) };
+    assert_eq!(BufferPool::new(executor.handle(), refused).err(), Some(PoolConfigError::Future));
+}
+
 #[test]
 fn a_policy_gets_erase_counts_from_the_drive_or_is_refused() {
     let cflru_e = || "cflru-e".parse::<ReplacementConfig>().unwrap().start(8).unwrap();
@@ -110,7 +119,7 @@ fn the_policy_learns_which_pages_the_cleaner_writes() {
 fn leaves_next_makes_a_clean_page_the_next_victim() {
     for name in ReplacementConfig::registry().names() {
         let Ok(replacement) = name.parse::<ReplacementConfig>().unwrap().start(8) else { continue };
-        if replacement.needs_erase_counts() {
+        if replacement.needs_erase_counts() || replacement.needs_future() {
             continue;
         }
         let shape = PoolConfig { replacement, ..config(8, WriteBack::SINGLE) };

@@ -64,6 +64,8 @@ pub(crate) struct Asked {
     pub rates: Option<u64>,
     pub patterns: Option<Pattern>,
     pub curve: bool,
+    /// The divisor of the sampled pages.
+    pub sample: Option<u32>,
     pub explain: bool,
     pub groups: bool,
     pub page_interval: Option<Portion>,

@@ -75,6 +75,13 @@ impl Run {
             .frames(stage.page_bytes)
             .map_err(|error| StackError::request(format!("{memory}: {error}")))?;
         let policies = &stage.policies;
+        if policies.replacement.needs_future() {
+            return Err(StackError::request(format!(
+                "--replacement {} must know all requests beforehand, which a store does not; accepted: another \
+                    policy, or pool with --device none",
+                policies.replacement
+            )));
+        }
         let replacement = policies.replacement.start(frames)?;
         if replacement.needs_erase_counts() && !self.stack.tells_erase_counts() {
             return Err(StackError::request(format!(

@@ -6,12 +6,12 @@ mod bench;
 
 use crate::device::DriveConfig;
 use crate::execute::replay::request_log;
-use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
+use crate::run::{Arrivals, Load, Measure, Policies, PoolStage, Requested, Rows, Run, Sampling, Sizes};
 use crate::{Command, StackError, memory, timeline};
 use fulgurite_base::{Nanos, units};
 use fulgurite_files::output::{self, Named, Replaces};
 use fulgurite_ftl::FtlConfig;
-use fulgurite_pool::{ReplacementPolicy, WriteBack};
+use fulgurite_pool::{NextUses, ReplacementPolicy, WriteBack};
 use intervals::check_intervals;
 use std::path::Path;
 
@@ -185,6 +185,10 @@ impl Run {
             TABLES_PER_FRAME + if stack.device.is_real() { u64::from(pool.page_bytes) } else { 0 };
         memory::check(&format!("--frames {}", pool.frames), u64::from(pool.frames) * frame_bytes)?;
         self.bind()?.requests(self.seed)?;
+        self.check_future_of_pool(requested, pool)?;
+        if let Rows::Sizes(sizes) = self.measure.rows {
+            return self.check_sizes(requested, pool, sizes);
+        }
         let replacement = pool.policies.replacement.start(pool.frames)?;
         if replacement.needs_erase_counts() && !stack.tells_erase_counts() {
             return Err(StackError::request(format!(
@@ -208,6 +212,76 @@ impl Run {
             )));
         }
         if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
+    }
+
+    /// Refuses a replacement policy that must know the requests beforehand where their order is not known.
+    fn check_future_of_pool(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
+        let replacement = &pool.policies.replacement;
+        if !replacement.needs_future() {
+            return Ok(());
+        }
+        if !self.stack.device.is_none() {
+            return Err(StackError::request(format!(
+                "--replacement {replacement} must know all requests beforehand, and on {} their order depends on \
+                    time; accepted: --device none",
+                self.stack.device.label
+            )));
+        }
+        let is_sampled = matches!(self.measure.rows, Rows::Sizes(sizes) if sizes.sampling != Sampling::Exact);
+        if is_sampled {
+            return Ok(());
+        }
+        if requested.ops > NextUses::REQUESTS_AT_MOST {
+            return Err(StackError::request(format!(
+                "--replacement {replacement}: {} requests are too many to look ahead; accepted: --ops up to {}",
+                requested.ops,
+                NextUses::REQUESTS_AT_MOST
+            )));
+        }
+        // Each request takes four bytes, which double while the list grows, and each page 48.
+        let of_pages = requested.pages.min(requested.ops) * 48;
+        let bytes = requested.ops.saturating_mul(8).saturating_add(of_pages);
+        memory::check(&format!("--replacement {replacement}"), bytes)
+    }
+
+    /// Refuses a curve of misses that cannot be made.
+    fn check_sizes(&self, requested: &Requested, pool: &PoolStage, sizes: Sizes) -> Result<(), StackError> {
+        let Policies { replacement, .. } = &pool.policies;
+        if !self.stack.device.is_none() {
+            return Err(StackError::request(format!(
+                "--curve counts misses without time, and {} has time; accepted: --device none",
+                self.stack.device.label
+            )));
+        }
+        if pool.write_back.batches.batches {
+            return Err(StackError::request(format!(
+                "--write-back {} matters for writes, and --curve counts misses only; accepted: --write-back single",
+                pool.write_back.policy
+            )));
+        }
+        let counted = replacement.counted_option().filter(|_| sizes.sampling != Sampling::Exact);
+        if let Some(option) = counted {
+            return Err(StackError::request(format!(
+                "--replacement {replacement}: {option} is a number, which does not suit the smaller pools of a \
+                    sample; accepted: a share like 6%, or --sample 1"
+            )));
+        }
+        match replacement.start(pool.frames) {
+            Ok(policy) if policy.needs_erase_counts() => {
+                return Err(StackError::request(format!(
+                    "--replacement {replacement} asks how often erase blocks were erased, which none does not tell; \
+                        accepted: another policy"
+                )));
+            }
+            // Options cannot be checked against sizes that are not known yet.
+            Err(error) if requested.pages < u64::MAX => return Err(error.into()),
+            Ok(_) | Err(_) => {}
+        }
+        if sizes.sampling == Sampling::Exact && !replacement.is_lru() {
+            let bytes = u64::from(pool.frames) * TABLES_PER_FRAME * Sizes::COUNT / 2;
+            memory::check(&format!("--curve with {} pools at once", Sizes::COUNT), bytes)?;
+        }
+        self.check_counting(requested, pool)
     }
 
     /// Refuses settings that only affect time if the run has no drive, since such a run has no time.

@@ -10,6 +10,7 @@ pub(crate) mod replay;
 mod stamps;
 mod pool;
 mod counting;
+mod curve;
 
 use crate::run::{Load, PROFILE_OPS, Requested, Rows, Suite};
 use crate::{Progress, Row, Run, StackError};
@@ -44,6 +45,9 @@ impl Run {
         match (&self.stack.pool, self.translation()) {
             (Some(stage), _) => {
                 let run = pool::PoolRun { run: self, requested, stage };
+                if let Rows::Sizes(sizes) = self.measure.rows {
+                    return run.curve(sizes, progress);
+                }
                 if self.stack.device.is_none() {
                     return Ok(vec![run.count(progress)?]);
                 }

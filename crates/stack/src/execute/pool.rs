@@ -45,7 +45,8 @@ impl PoolRun<'_> {
         }
     }
 
-    pub(super) fn row(&self, measured: &Measured, counters: PoolCounters) -> Result<Row, StackError> {
+    /// Returns the columns that describe the run.
+    pub(super) fn described(&self) -> Result<Row, StackError> {
         let PoolRun { run, requested, stage } = self;
         let mut row = run.identity()?;
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
@@ -61,6 +62,12 @@ impl PoolRun<'_> {
         row.set(Column::Seed, run.seed);
         row.set_some(Column::Skip, Some(requested.skip).filter(|skip| *skip > 0));
         row.set(Column::Ops, requested.ops);
+        Ok(row)
+    }
+
+    pub(super) fn row(&self, measured: &Measured, counters: PoolCounters) -> Result<Row, StackError> {
+        let PoolRun { run, requested, .. } = self;
+        let mut row = self.described()?;
         // Without a drive there is no clock, so the cell stays empty.
         row.set_some(Column::ElapsedNs, Some(measured.elapsed.0).filter(|_| !run.stack.device.is_none()));
         if measured.elapsed > Nanos::ZERO {

@@ -4,7 +4,9 @@
 use super::seconds::{self, Seconds};
 use crate::Stack;
 use crate::device::{DeviceConfig, DriveConfig};
-use crate::run::{Arrivals, Benchmarked, EngineStage, Load, PoolStage, Requested, Rows, Run};
+use crate::run::{
+    Arrivals, Benchmarked, EngineStage, Load, PoolStage, Requested, Rows, Run, Sampling, Sizes,
+};
 use fulgurite_ftl::placement::PlacementConfig;
 
 /// Bytes for each frame of a pool, in addition to the bytes of its page.
@@ -15,6 +17,12 @@ const MAPPED_BYTES: u64 = 9;
 const PLACED_BYTES: u64 = 5;
 /// Bytes for each page write that a policy that looks ahead knows beforehand.
 const FORESEEN_BYTES: u64 = 8;
+/// Bytes for each request that a replacement policy knows beforehand.
+const AHEAD_BYTES: u64 = 8;
+/// Bytes for each page of a curve of LRU in one pass.
+const DISTANCE_BYTES: u64 = 88;
+/// Bytes for each request of a sample, which is there once in the whole and once in a part.
+const SAMPLED_BYTES: u64 = 12;
 /// Bytes of a result row in a table.
 pub(super) const ROW_BYTES: u64 = 3 << 10;
 
@@ -45,7 +53,8 @@ impl Run {
             (Load::Benchmark(_), _) => {}
             (Load::Requests(requested), stack @ Stack { pool: Some(pool), .. }) => {
                 needs.add_pool(requested, pool, &stack.device);
-                needs.seconds += seconds::pooled(requested, pool, stack);
+                needs.add_bytes(self.looked_at(requested, pool));
+                needs.seconds += seconds::pooled(requested, pool, stack) * seconds::passes(self, pool);
             }
             (Load::Requests(requested), _) if self.translation().is_some() => needs.add_gc(self, requested),
             (Load::Requests(requested), stack) => {
@@ -54,6 +63,27 @@ impl Run {
             }
         }
         needs
+    }
+
+    /// Returns the bytes that a curve of misses takes, and a policy that needs the future.
+    fn looked_at(&self, requested: &Requested, pool: &PoolStage) -> u64 {
+        let (ops, replacement) = (requested.known_ops(), &pool.policies.replacement);
+        let sampling = match self.measure.rows {
+            Rows::Sizes(sizes) => Some(sizes.sampling),
+            _ => None,
+        };
+        match sampling {
+            None | Some(Sampling::Exact) if replacement.needs_future() => ops.saturating_mul(AHEAD_BYTES),
+            None => 0,
+            Some(Sampling::Exact) if replacement.is_lru() => {
+                requested.pages.min(ops).saturating_mul(DISTANCE_BYTES)
+            }
+            Some(Sampling::Exact) => u64::from(pool.frames) * FRAME_BYTES * Sizes::COUNT / 2,
+            Some(Sampling::Pages(divisor)) => (ops / u64::from(divisor)).saturating_mul(SAMPLED_BYTES),
+            Some(Sampling::Fitted) => {
+                ops.min(1 << 20).max(ops / 16).min(1 << 24).saturating_mul(SAMPLED_BYTES)
+            }
+        }
     }
 
     /// Returns the seconds until the last request of the run arrives. `None` for a simulated drive, which

@@ -6,7 +6,7 @@
 
 use crate::Stack;
 use crate::device::DriveConfig;
-use crate::run::{Benchmarked, PoolStage, Requested, Run};
+use crate::run::{Benchmarked, PoolStage, Requested, Rows, Run, Sampling, Sizes};
 use fulgurite_bench::{BenchmarkConfig, Extent};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_pool::{ReplacementConfig, WriteBackConfig};
@@ -158,6 +158,18 @@ pub(super) fn pooled(requested: &Requested, pool: &PoolStage, stack: &Stack) -> 
     };
     // The second term is the cost of filling the tables of frames before the first request.
     each * ops + COUNTED * frames + searched(pool) * (ops * frames)
+}
+
+/// Returns the number of times that a pool run serves its requests, or the like of that.
+pub(super) fn passes(run: &Run, pool: &PoolStage) -> f64 {
+    let of_curve = match run.measure.rows {
+        Rows::Sizes(sizes) if sizes.sampling != Sampling::Exact => 3.0,
+        Rows::Sizes(_) if pool.policies.replacement.is_lru() => 2.0,
+        Rows::Sizes(_) => Sizes::COUNT as f64,
+        _ => 1.0,
+    };
+    // Its order is a tree, and it serves the requests twice.
+    if pool.policies.replacement.needs_future() { 4.0 * of_curve } else { of_curve }
 }
 
 /// Returns the cost, per frame of the pool, of searching a victim at a request.

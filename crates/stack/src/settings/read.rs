@@ -47,6 +47,19 @@ pub(super) fn read_speed(text: &str) -> Result<f64, SpecError> {
     in_range.ok_or_else(|| SpecError::new(format!("{text} is not a speed; write 2x or 0.5x")))
 }
 
+/// The least share of the pages that a sample may have.
+const SAMPLE_AT_LEAST: u32 = 1 << 20;
+
+/// Reads the share of the pages in a sample: `1/16`, or `1`. Returns its divisor.
+pub(super) fn read_sample(text: &str) -> Result<u32, SpecError> {
+    let divisor = if text == "1" { Some(1) } else { text.strip_prefix("1/").and_then(|n| n.parse().ok()) };
+    divisor.filter(|divisor| (1..=SAMPLE_AT_LEAST).contains(divisor)).ok_or_else(|| {
+        SpecError::new(format!(
+            "`{text}` is not a share of the pages; accepted: 1, or 1/2 to 1/{SAMPLE_AT_LEAST}"
+        ))
+    })
+}
+
 /// Reads an interval of time: `100ms`, `1s`, `250us`.
 pub(super) fn read_time_interval(text: &str) -> Result<Nanos, SpecError> {
     let scales = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];

@@ -1,7 +1,8 @@
 //! Declares all settings.
 
 use super::read::{
-    count, read_extent, read_memory, read_page_bytes, read_records, read_speed, read_time_interval,
+    count, read_extent, read_memory, read_page_bytes, read_records, read_sample, read_speed,
+    read_time_interval,
 };
 use super::setting::Absent::{Nothing, Required, Value, Words};
 use super::setting::Setting;
@@ -180,10 +181,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "frames",
         written: "N|6%",
-        help: |_| "Size of the pool: a number of frames, or a share of the pages",
-        commands: &[(Pool, Value("6%"))],
+        help: |_| "Size of the pool: a number of frames, or a share of the pages; with --curve, the largest of the sizes",
+        commands: &[(Pool, Words("6%; 100% with --curve"))],
         read: |asked, text| put(&mut asked.frames, units::parse_portion(text).map(Some)),
-        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.frames.to_string())),
+        show: |run| match run.measure.rows {
+            Rows::Sizes(sizes) => Ok(Some(sizes.largest.to_string())),
+            _ => Ok(run.stack.pool.as_ref().map(|pool| pool.frames.to_string())),
+        },
     },
     Setting {
         name: "pages",
@@ -513,6 +517,31 @@ pub(super) const SETTINGS: &[Setting] = &[
         commands: &[(Profile, Nothing)],
         read: |asked, text| put(&mut asked.curve, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Curve).then(|| "yes".to_owned())),
+    },
+    Setting {
+        name: "curve",
+        written: "",
+        help: |_| {
+            "Give one row per size of the pool, for 64 sizes up to --frames, with its miss ratio; only with \
+            --device none"
+        },
+        commands: &[(Pool, Nothing)],
+        read: |asked, text| put(&mut asked.curve, units::parse_yes_no(text)),
+        show: |run| Ok(matches!(run.measure.rows, Rows::Sizes(_)).then(|| "yes".to_owned())),
+    },
+    Setting {
+        name: "sample",
+        written: "1/N",
+        help: |_| {
+            "Make the curve from the requests for one page in N, chosen by --seed, and say its error; 1 for all \
+            pages"
+        },
+        commands: &[(Pool, Words("1 for lru; else a share that suits the number of pages and requests"))],
+        read: |asked, text| put(&mut asked.sample, read_sample(text).map(Some)),
+        show: |run| match run.measure.rows {
+            Rows::Sizes(sizes) => Ok(Some(format!("{:?}", sizes.sampling))),
+            _ => Ok(None),
+        },
     },
     Setting {
         name: "explain",

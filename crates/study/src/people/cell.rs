@@ -66,7 +66,7 @@ pub(crate) fn humane(column: Column, value: &Value) -> String {
 /// Formats a number whose column declares no unit. The end of the column's name implies the unit.
 fn of_number(name: &str, number: f64) -> String {
     let has_end = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
-    if has_end(&["_ratio", "_share"]) || name.starts_with("share_") {
+    if has_end(&["_ratio", "_ratio_error", "_share"]) || name.starts_with("share_") {
         return format!("{} %", significant(100.0 * number));
     }
     if has_end(&["_ops_s", "_requests_s", "records_s"]) || name.contains("_iops_") {

@@ -53,9 +53,11 @@ impl Comparison {
     /// Selects the rows of `table` that can be compared; `None` if no case has two rows.
     pub(super) fn of(table: &Table) -> Option<Comparison> {
         let rows = &table.rows;
-        // Refuses tables of time intervals or groups: their rows describe pieces of one run.
+        // Refuses tables of time intervals, groups or points of a curve: their rows describe pieces of one run.
         let is_part = |row: &Row| {
-            [Column::TimeNs, Column::TimePages, Column::Group].iter().any(|part| row.get(*part).is_some())
+            [Column::TimeNs, Column::TimePages, Column::Group, Column::MissRatio]
+                .iter()
+                .any(|part| row.get(*part).is_some())
         };
         if rows.len() < 2 || rows.iter().any(is_part) {
             return None;

@@ -218,10 +218,12 @@ fn place(table: &Table) -> String {
 
 /// Says how many runs there are, and in which settings they differ.
 fn question(table: &Table) -> String {
-    let is_curve = table.rows.iter().any(|row| row.get(Column::ReadIops).is_some());
+    let has = |column: Column| table.rows.iter().any(|row| row.get(column).is_some());
+    let (is_curve, is_curve_of_misses) = (has(Column::ReadIops), has(Column::MissRatio));
     let is_piece = |axis: &Column| match axis {
         Column::TimePages | Column::Group | Column::Transaction => true,
         Column::Users => is_curve,
+        Column::Frames => is_curve_of_misses,
         _ => false,
     };
     let axes: Vec<Column> = table.varying_axes().filter(|axis| !is_piece(axis)).collect();

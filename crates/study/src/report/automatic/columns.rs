@@ -95,9 +95,14 @@ pub(super) fn together(command: Command) -> Vec<&'static Together> {
 /// Returns the columns of a command that are drawn by themselves, the most important first.
 pub(super) fn alone(command: Command) -> &'static [Column] {
     match command {
-        Command::Pool => {
-            &[Column::ThroughputOpsS, Column::LatencyMeanNs, Column::HitRatio, Column::WriteIos, Column::Waf]
-        }
+        Command::Pool => &[
+            Column::ThroughputOpsS,
+            Column::LatencyMeanNs,
+            Column::HitRatio,
+            Column::WriteIos,
+            Column::Waf,
+            Column::MissRatio,
+        ],
         Command::Gc => &[Column::ValidShare, Column::GroupSegments, Column::LastSegments],
         Command::Replay => {
             &[Column::LatencyMeanNs, Column::ThroughputOpsS, Column::WaitGcMeanNs, Column::Waf]
