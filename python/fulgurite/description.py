@@ -160,6 +160,8 @@ class Requests(Load):
     format: Optional[str] = None
     #: Whether to sort the requests of the trace by time.
     sort: bool = False
+    #: How the files of a list, a folder or a pattern are one trace: ``"time"``, ``"volumes"`` or ``"sequence"``.
+    files: Optional[str] = None
 
 
 @dataclass(frozen=True)

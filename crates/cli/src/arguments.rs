@@ -206,7 +206,8 @@ pub(crate) enum Trace {
     /// Describe a trace: requests, sizes, footprint, rate, sequentiality, reuse
     #[command(after_help = examples::TRACE_INFO)]
     Info {
-        /// The trace file, which may be packed with gzip, zstd, xz or lz4; - for standard input
+        /// The trace file, which may be packed with gzip, zstd, xz or lz4; - for standard input; several files as a
+        /// list, a folder or a pattern ('day-*.csv')
         file: String,
         /// Trace format, with options (disksim:time_unit=ns), if the file's name and content do not determine
         /// it
@@ -215,6 +216,10 @@ pub(crate) enum Trace {
         /// Sort the requests by time, instead of clamping times that go back
         #[arg(long)]
         sort: bool,
+        /// How several files are one trace: merged by time, merged with volumes of their own, or one after the
+        /// other [default: time]
+        #[arg(long, value_name = "time|volumes|sequence")]
+        files: Option<String>,
         /// Page size in which footprints are counted [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
@@ -222,7 +227,8 @@ pub(crate) enum Trace {
     /// Write a trace in another format
     #[command(after_help = examples::TRACE_CONVERT)]
     Convert {
-        /// The trace file, which may be packed with gzip, zstd, xz or lz4; - for standard input
+        /// The trace file, which may be packed with gzip, zstd, xz or lz4; - for standard input; several files as a
+        /// list, a folder or a pattern ('day-*.csv')
         file: String,
         /// The new file, packed if its name ends in .gz or .zst; - for standard output
         out: PathBuf,
@@ -236,6 +242,10 @@ pub(crate) enum Trace {
         /// Sort the requests by time, instead of clamping times that go back
         #[arg(long)]
         sort: bool,
+        /// How several files are one trace: merged by time, merged with volumes of their own, or one after the
+        /// other [default: time]
+        #[arg(long, value_name = "time|volumes|sequence")]
+        files: Option<String>,
         /// Page size, if one of the formats counts pages and the other bytes [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,

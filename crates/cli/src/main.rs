@@ -246,18 +246,19 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
 /// Describes, converts or generates a trace file.
 fn trace(command: Trace, common: &Common) -> Result<(), StackError> {
     match command {
-        Trace::Info { file, format, sort, page } => {
+        Trace::Info { file, format, sort, files, page } => {
             let table = watched(common.quiet, "records", |_| {
-                trace_info::describe(&file, format.as_deref(), sort, page.as_deref())
+                trace_info::describe(&file, format.as_deref(), sort, files.as_deref(), page.as_deref())
             })?;
             print_upright(&table, common)
         }
-        Trace::Convert { file, out, to, format, sort, page, force } => {
+        Trace::Convert { file, out, to, format, sort, files, page, force } => {
             let converted = Converted {
                 path: &file,
                 written: Written { out: &out, force, to: &to },
                 format: format.as_deref(),
                 sort,
+                files: files.as_deref(),
                 page: page.as_deref(),
             };
             let table = watched(common.quiet, "records", |_| trace_convert::convert(converted))?;
@@ -444,10 +445,16 @@ fn tell_outlook(outlook: &Outlook, common: &Common) -> Result<(), StackError> {
 fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<(), StackError> {
     let command = Typed::<COMMAND>::COMMAND;
     let mut settings = Settings::new();
+    let joins = typed.0.iter().any(|(name, _)| *name == "files");
     for (name, value) in typed.0.into_iter().chain(common.seed.clone().map(|seed| ("seed", seed))) {
         let flag = || command.setting(name).map_or_else(|_| name.to_owned(), |setting| setting.flag());
         let named = |error| StackError::request(format!("{}: {error}", flag()));
-        settings.insert(name.to_owned(), grid::values(&value).map_err(named)?);
+        // A list of files is one trace if `--files` says how.
+        let values = match name {
+            "workload" if joins => vec![value],
+            _ => grid::values(&value).map_err(named)?,
+        };
+        settings.insert(name.to_owned(), values);
     }
     let threads = threads(common);
     if common.dry_run {

@@ -8,7 +8,7 @@ use crate::watched::watched;
 use arrow_array::{ArrayRef, RecordBatch, UInt8Array, UInt64Array};
 use fulgurite_base::Nanos;
 use fulgurite_stack::StackError;
-use fulgurite_stack::workload::open_trace;
+use fulgurite_stack::workload::{TraceForm, open_trace};
 use fulgurite_study::{trace_convert, trace_info};
 use fulgurite_workload::Op;
 use fulgurite_workload::trace::{Format, Record, TraceOptions, Unit};
@@ -142,7 +142,8 @@ impl Trace {
                 }
                 None => (None, TraceOptions::default()),
             };
-            let reader = open_trace(&path, format, options)?;
+            let form = TraceForm { format, options, join: None };
+            let reader = open_trace(&path.to_string_lossy(), form)?;
             let unit = reader.unit();
             let records: Result<Vec<Record>, _> = reader.in_one_space().collect();
             Trace::new(&records.map_err(|error| StackError::request(error.to_string()))?, unit)
@@ -248,8 +249,10 @@ fn trace_summary(
     page: Option<String>,
     listener: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
-    watched(py, listener, move |_| trace_info::describe(&path, format.as_deref(), false, page.as_deref()))
-        .map(Table::new)
+    watched(py, listener, move |_| {
+        trace_info::describe(&path, format.as_deref(), false, None, page.as_deref())
+    })
+    .map(Table::new)
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

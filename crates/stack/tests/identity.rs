@@ -131,8 +131,8 @@ fn beside(setting: &str) -> Values<'static> {
 const APART: [&str; 2] = ["degree", "reuse"];
 
 /// Settings that change the place of the output or the permissions, and not the result.
-const WITHOUT_EFFECT: [&str; 6] =
-    ["destroy_contents", "trace_out", "requests_out", "force", "format", "sort"];
+const WITHOUT_EFFECT: [&str; 7] =
+    ["destroy_contents", "trace_out", "requests_out", "force", "format", "sort", "files"];
 
 #[test]
 fn a_default_written_out_keeps_the_identity_and_another_value_changes_it() {
@@ -179,6 +179,7 @@ fn settings_without_effect_change_neither_identity_nor_rows() {
         ("force", "yes"),
         ("format", "page-ops"),
         ("sort", "yes"),
+        ("files", "volumes"),
     ] {
         assert!(WITHOUT_EFFECT.contains(&setting));
         let with: Values = small.clone().into_iter().chain([(setting, value)]).collect();

@@ -82,6 +82,9 @@ pub fn span(
     if values("sort").iter().any(|value| value == "yes") {
         check_file("--sort", values("workload"))?;
     }
+    if let [first, ..] = values("files") {
+        check_file(&format!("--files {first}"), values("workload"))?;
+    }
     let lengths = axes.iter().map(|(_, values)| values.len());
     let size = lengths.clone().try_fold(1usize, usize::checked_mul).ok_or_else(|| {
         StackError::request("the lists of values give too many runs to count; accepted: fewer values")

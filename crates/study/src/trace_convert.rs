@@ -2,17 +2,17 @@
 
 use crate::grid;
 use crate::table::Table;
-use crate::trace_info::set_decided;
+use crate::trace_info::{form_of, set_decided};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::units;
 use fulgurite_files::output::{self, Named, OutputFile, Replaces, write_whole};
 use fulgurite_stack::progress::check_stopped;
-use fulgurite_stack::workload::{View, Workload, open_trace};
+use fulgurite_stack::workload::{View, Workload, files_of, open_trace};
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
-    Format, Loss, Record, Skipped, TraceError, TraceOptions, TraceWriter, Unit, write_oracle_general,
+    Format, Loss, Record, Skipped, TraceError, TraceWriter, Unit, write_oracle_general,
 };
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -48,6 +48,8 @@ pub struct Converted<'a> {
     pub format: Option<&'a str>,
     /// Whether to sort the requests by time.
     pub sort: bool,
+    /// How several files are one trace; `None` means merged by time.
+    pub files: Option<&'a str>,
     /// The page size in bytes; `None` means 4 KiB.
     pub page: Option<&'a str>,
 }
@@ -59,21 +61,17 @@ fn output_at(out: &Path, force: bool) -> Named<'_> {
 }
 
 /// Converts a trace into a file. The file appears complete or not at all.
-pub fn convert(Converted { path, written, format, sort, page }: Converted<'_>) -> Result<Table, StackError> {
-    let (format, mut options) = match format {
-        Some(spec) => {
-            let (format, options) = Format::parse(spec)?;
-            (Some(format), options)
-        }
-        None => (None, TraceOptions::default()),
-    };
-    options.sort |= sort;
+pub fn convert(converted: Converted<'_>) -> Result<Table, StackError> {
+    let Converted { path, written, format, sort, files, page } = converted;
+    let form = form_of(format, sort, files)?;
     let to = Format::from_name(written.to)?;
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
     let out = written.output();
-    output::check(&[Named::new("FILE", Path::new(path))], &[out])?;
+    let inputs = files_of(path, Some(form.join.unwrap_or_default()))?;
+    let inputs: Vec<Named<'_>> = inputs.iter().map(|path| Named::new("FILE", path)).collect();
+    output::check(&inputs, &[out])?;
     let wrong = |error: TraceError| StackError::request(error.to_string());
-    let reader = open_trace(Path::new(path), format, options)?;
+    let reader = open_trace(path, form)?;
     let unit = reader.unit();
     if page.is_some() && unit == to.unit() {
         return Err(StackError::request(format!(

@@ -1,34 +1,33 @@
 //! Describes a trace file in one result row, or in a row for each volume.
 
 use crate::table::Table;
+use fulgurite_base::option::parse_choice;
 use fulgurite_base::units;
 use fulgurite_stack::progress::step;
-use fulgurite_stack::workload::open_trace;
+use fulgurite_stack::workload::{TraceForm, open_trace};
 use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_workload::trace::{
     Format, OpSummary, Skipped, Summary, Trace, TraceOptions, Unit, volume_text,
 };
-use std::path::Path;
 
 /// Describes the trace file at `path`. `format` is needed only if the name and the content of the file do not
 /// tell the format. With its option `volume=list` there is a row for each volume. `page` is the page size in
-/// which the footprint is counted; `None` means 4 KiB. With `sort` the requests are sorted by time.
+/// which the footprint is counted; `None` means 4 KiB. With `sort` the requests are sorted by time. `files` says how
+/// several files are one trace.
 pub fn describe(
     path: &str,
     format: Option<&str>,
     sort: bool,
+    files: Option<&str>,
     page: Option<&str>,
 ) -> Result<Table, StackError> {
-    let format = format.map(Format::parse).transpose()?;
-    let (format, mut options) =
-        format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
-    options.sort |= sort;
-    let is_list = options.volume.as_deref() == Some(LIST);
+    let mut form = form_of(format, sort, files)?;
+    let is_list = form.options.volume.as_deref() == Some(LIST);
     if is_list {
-        options.volume = None;
+        form.options.volume = None;
     }
     let page_bytes = page.map(units::parse_size).transpose()?;
-    let reader = open_trace(Path::new(path), format, options)?;
+    let reader = open_trace(path, form)?;
     let trace = Trace::read(reader).map_err(|error| StackError::request(error.to_string()))?;
     let in_pages = trace.unit() == Unit::Pages;
     if let (true, Some(page)) = (in_pages, page) {
@@ -60,6 +59,21 @@ pub fn describe(
         row
     });
     Ok(Table { rows: rows.collect() })
+}
+
+/// Returns the form of a trace, as the user gave it.
+pub(crate) fn form_of(
+    format: Option<&str>,
+    sort: bool,
+    files: Option<&str>,
+) -> Result<TraceForm, StackError> {
+    let format = format.map(Format::parse).transpose()?;
+    let (format, options) =
+        format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
+    let join = files.map(parse_choice).transpose();
+    let join = join.map_err(|error| StackError::request(format!("--files: {error}")))?;
+    let sort = sort || options.sort;
+    Ok(TraceForm { format, options: TraceOptions { sort, ..options }, join })
 }
 
 /// The value of `volume=` that asks for a row for each volume.

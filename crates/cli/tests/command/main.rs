@@ -17,6 +17,7 @@ mod progress;
 mod repeatable;
 mod report;
 mod resume;
+mod several_files;
 mod store;
 mod streams;
 mod suites;

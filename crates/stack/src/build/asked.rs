@@ -11,7 +11,7 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
-use fulgurite_workload::trace::{Format, TraceOptions};
+use fulgurite_workload::trace::{Format, Join, TraceOptions};
 
 /// The value of each setting of a run. `None` means that the setting was not given.
 #[derive(Default)]
@@ -22,6 +22,8 @@ pub(crate) struct Asked {
     pub degree: Option<String>,
     pub format: Option<(Format, TraceOptions)>,
     pub sort: bool,
+    /// How several files are one trace.
+    pub files: Option<Join>,
     pub device: Option<DeviceConfig>,
     pub destroy_contents: bool,
     pub layer: Option<LayerConfig>,
@@ -111,10 +113,10 @@ impl Asked {
     pub(super) fn trace_form(&mut self) -> Option<TraceForm> {
         let (format, options) = match self.format.take() {
             Some((format, options)) => (Some(format), options),
-            None if self.sort => (None, TraceOptions::default()),
+            None if self.sort || self.files.is_some() => (None, TraceOptions::default()),
             None => return None,
         };
         let sort = self.sort || options.sort;
-        Some((format, TraceOptions { sort, ..options }))
+        Some(TraceForm { format, options: TraceOptions { sort, ..options }, join: self.files })
     }
 }

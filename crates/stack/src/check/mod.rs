@@ -13,7 +13,6 @@ use fulgurite_files::output::{self, Named, Replaces};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_pool::{NextUses, ReplacementPolicy, WriteBack};
 use intervals::check_intervals;
-use std::path::Path;
 
 /// Bytes that the tables of the pool and its policies take for each frame.
 const TABLES_PER_FRAME: u64 = 64;
@@ -129,13 +128,15 @@ impl Run {
 
     /// Refuses an output file that is an input file or another output file.
     fn check_outputs(&self) -> Result<(), StackError> {
-        let trace = self.requested().and_then(|requested| requested.workload.trace()?.path());
+        let trace = self.requested().and_then(|requested| requested.workload.trace());
+        let traces = trace.map_or(&[][..], |trace| trace.files());
         let drive = match &self.stack.device.drive {
             DriveConfig::File(file) => Some(file.path.as_path()),
             _ => None,
         };
         let Measure { timeline, requests, force, .. } = &self.measure;
-        let inputs = [("workload", trace), ("device", drive)];
+        let mut inputs: Vec<Named<'_>> = traces.iter().map(|path| Named::new("workload", path)).collect();
+        inputs.extend(drive.map(|path| Named::new("device", path)));
         let outputs = [
             ("--trace-out", timeline.as_deref(), timeline::BEGINNING),
             ("--requests-out", requests.as_deref(), request_log::BEGINNING),
@@ -156,7 +157,7 @@ impl Run {
                 )));
             }
         }
-        Ok(output::check(&files(inputs), &outputs)?)
+        Ok(output::check(&inputs, &outputs)?)
     }
 
     fn check_pool(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
@@ -346,9 +347,4 @@ fn check_translation(ftl: &FtlConfig) -> Result<(), StackError> {
     ftl.validate().map_err(|error| {
         StackError::request(format!("--logical, --physical and --segment do not suit each other: {error}"))
     })
-}
-
-/// Returns the files among `named` that were given, each with its argument.
-fn files<'a>(named: [(&'a str, Option<&'a Path>); 2]) -> Vec<Named<'a>> {
-    named.into_iter().filter_map(|(argument, path)| Some(Named::new(argument, path?))).collect()
 }

@@ -637,6 +637,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: no_effect,
     },
     Setting {
+        name: "files",
+        written: "time|volumes|sequence",
+        help: |_| {
+            "How the files of a list, a folder or a pattern are one trace: merged by time, merged with volumes of \
+            their own, or one after the other; without it, a list makes one run for each file"
+        },
+        commands: &[(Pool, Nothing), (Gc, Nothing), (Replay, Nothing)],
+        read: |asked, text| put(&mut asked.files, parse_choice(text).map(Some)),
+        // The identity includes the hash of the requests, as for the format.
+        show: no_effect,
+    },
+    Setting {
         name: "seed",
         written: "N",
         help: |_| "Seed of all randomness",

@@ -7,6 +7,8 @@
 
 mod altered;
 mod requests;
+mod form;
+mod files;
 mod spool;
 mod trace_file;
 mod read_once;
@@ -15,11 +17,12 @@ mod bound;
 pub(crate) use altered::Altered;
 pub use bound::View;
 pub(crate) use bound::{AddressMap, Bound};
+pub use files::files_of;
+pub use form::TraceForm;
 pub use read_once::Workloads;
 pub(crate) use requests::Requests;
 pub use spool::open_trace;
 pub(crate) use trace_file::TraceFile;
-pub use trace_file::TraceForm;
 
 use crate::StackError;
 use fulgurite_base::{Spec, SpecError};
@@ -65,7 +68,9 @@ impl Workload {
     pub fn parse(text: &str, form: Option<TraceForm>) -> Result<Workload, StackError> {
         let path = Path::new(text);
         let name = text.split(':').next().unwrap_or(text);
-        let is_file = is_standard(path) || path.exists();
+        let form = form.unwrap_or_default();
+        let files = files_of(text, form.join)?;
+        let is_file = is_standard(path) || files.iter().all(|file| file.exists());
         if GeneratorConfig::registry().get(name).is_ok() {
             match Spec::parse(text) {
                 Ok(spec) => {
@@ -81,7 +86,7 @@ impl Workload {
         let trace = if text == OWN_TRACE {
             TraceFile::own()
         } else if is_file {
-            TraceFile::at(path, form.unwrap_or_default())
+            TraceFile::at(files, form)
         } else if name == OWN_TRACE {
             return Err(StackError::request(format!(
                 "{OWN_TRACE} has no options; accepted: {OWN_TRACE} alone"

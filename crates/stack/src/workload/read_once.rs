@@ -1,7 +1,7 @@
 //! Keeps the workloads of a grid, so that the grid reads each trace file only once.
 
 use super::Workload;
-use super::trace_file::TraceForm;
+use super::form::TraceForm;
 use crate::StackError;
 use std::collections::BTreeMap;
 

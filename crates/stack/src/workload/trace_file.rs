@@ -1,12 +1,16 @@
 //! Reads a trace file when it is needed, and keeps its pages for each page size and numbering.
 
 use super::altered::Altered;
-use super::spool::{Spool, is_read_once, name_of, open_file, scratch};
+use super::form::TraceForm;
+use super::spool::{Spool, is_read_once, name_of_file, open_file, open_files, scratch};
 use crate::StackError;
 use crate::progress::step;
+use fulgurite_base::option::name_of;
 use fulgurite_base::{Nanos, PageId, fnv1a};
 use fulgurite_files::obstacle;
-use fulgurite_workload::trace::{Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader, Unit};
+use fulgurite_workload::trace::{
+    Format, Join, PageChanges, PageTrace, Trace, TraceOptions, TraceReader, Unit,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -16,15 +20,13 @@ use std::time::{Duration, Instant};
 
 const OWN_TRACE_BYTES: &[u8] = include_bytes!("../../traces/postgres-pgbench.pages.zst");
 
-/// The form of a trace: its format, or `None` if the name and the content of the file tell it, and the options
-/// of its reader.
-pub type TraceForm = (Option<Format>, TraceOptions);
-
 /// A trace in a file. Clones of its workload share the records that were read.
 #[derive(Debug)]
 pub struct TraceFile {
-    /// The path of the file; `None` for the trace that comes with Fulgurite.
-    path: Option<PathBuf>,
+    /// The files of the trace, mostly one; none for the trace that comes with Fulgurite.
+    files: Vec<PathBuf>,
+    /// How several files are one trace.
+    join: Join,
     format: Option<Format>,
     options: TraceOptions,
     /// The copy of a file that can be read only once.
@@ -93,17 +95,19 @@ impl ListedPages {
 impl TraceFile {
     /// Creates the trace that comes with Fulgurite.
     pub(super) fn own() -> TraceFile {
-        TraceFile::new(None, None, TraceOptions::default())
+        TraceFile::new(Vec::new(), TraceForm::default())
     }
 
-    /// Creates the trace at `path`, in the given form.
-    pub(super) fn at(path: &Path, (format, options): TraceForm) -> TraceFile {
-        TraceFile::new(Some(path.to_owned()), format, options)
+    /// Creates the trace in `files`, in the given form.
+    pub(super) fn at(files: Vec<PathBuf>, form: TraceForm) -> TraceFile {
+        TraceFile::new(files, form)
     }
 
-    fn new(path: Option<PathBuf>, format: Option<Format>, options: TraceOptions) -> TraceFile {
+    fn new(files: Vec<PathBuf>, form: TraceForm) -> TraceFile {
+        let TraceForm { format, options, join } = form;
         TraceFile {
-            path,
+            files,
+            join: join.unwrap_or_default(),
             format,
             options,
             spool: Spool::default(),
@@ -113,25 +117,26 @@ impl TraceFile {
         }
     }
 
-    /// Returns the path of the file; `None` for the trace that comes with Fulgurite.
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+    /// Returns the files of the trace; none for the trace that comes with Fulgurite.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     pub(super) fn open(&self) -> Result<TraceReader, StackError> {
-        let reader = match &self.path {
-            None => TraceReader::new(
+        let reader = match &self.files[..] {
+            [] => TraceReader::new(
                 "postgres-pgbench.pages.zst",
                 Cursor::new(OWN_TRACE_BYTES),
                 None,
                 TraceOptions::default(),
             ),
-            Some(path) if is_read_once(path) => {
+            [path] if is_read_once(path) => {
                 let bytes = self.spool.open(path)?;
-                TraceReader::new(&name_of(path), bytes, self.format, self.options.clone())
+                TraceReader::new(&name_of_file(path), bytes, self.format, self.options.clone())
                     .map(|reader| reader.with_scratch(scratch))
             }
-            Some(path) => open_file(path, self.format, self.options.clone()),
+            [path] => open_file(path, self.format, self.options.clone()),
+            files => open_files(files, self.join, self.format, &self.options),
         };
         reader.map_err(|error| StackError::request(error.to_string()))
     }
@@ -213,16 +218,31 @@ impl TraceFile {
     /// Returns a hash of the file's bytes and format options, for runs that do not read the trace beforehand.
     pub(super) fn content_hash(&self) -> Result<u64, StackError> {
         let how = fnv1a(format!("{:?} {:?}", self.format, self.options).as_bytes());
-        let Some(path) = &self.path else { return Ok(how ^ hash_of(OWN_TRACE_BYTES)?) };
-        if is_read_once(path) {
-            return Ok(how ^ hash_of(self.spool.open(path)?)?);
-        }
+        let path = match &self.files[..] {
+            [] => return Ok(how ^ hash_of(OWN_TRACE_BYTES)?),
+            [path] if is_read_once(path) => return Ok(how ^ hash_of(self.spool.open(path)?)?),
+            [path] => path,
+            files => {
+                // With volumes of their own, the names of the files are a part of the trace; in order they are
+                // anyway.
+                let joined = fnv1a(name_of(self.join).as_bytes());
+                return files.iter().try_fold(how ^ joined, |hash, file| {
+                    let hash = PageId(hash ^ self.hash_of_file(file)?).mixed();
+                    Ok(hash)
+                });
+            }
+        };
+        Ok(how ^ self.hash_of_file(path)?)
+    }
+
+    /// Returns a hash of the bytes of a file.
+    fn hash_of_file(&self, path: &Path) -> Result<u64, StackError> {
         let failed = |error| {
             StackError::request(format!("{} cannot be read: {}", path.display(), obstacle(path, &error)))
         };
         let file = File::open(path).map_err(failed)?;
         let bytes = file.metadata().map_or(0, |found| found.len());
-        Ok(how ^ hash_of(step(format!("hashing {}", path.display()), bytes).reading(file))?)
+        hash_of(step(format!("hashing {}", path.display()), bytes).reading(file))
     }
 }
 

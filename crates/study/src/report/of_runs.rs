@@ -9,9 +9,11 @@ use crate::table::Table;
 use crate::which_drive::{Answer, DRIVE};
 use fulgurite_files::output::{self, Named, OutputError, OutputFile, Replaces};
 use fulgurite_stack::device::named_file;
+use fulgurite_stack::workload::files_of;
 use fulgurite_stack::{Column, Command, Row, StackError, Value};
+use fulgurite_workload::trace::Join;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most values of an axis that the page names in its first sentence.
 const VALUES_AT_MOST: usize = 8;
@@ -28,7 +30,14 @@ impl<'a> ReportFile<'a> {
         settings: impl Iterator<Item = (&'s str, &'s str)>,
     ) -> Result<ReportFile<'a>, StackError> {
         let report = Named::new("--report", path).replacing(Replaces::Beginning(BEGINNING));
-        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        let settings: Vec<(&str, &str)> = settings.collect();
+        let of_trace = |(name, text): &(&str, &str)| match *name {
+            "workload" => files_of(text, Some(Join::default())).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let traces: Vec<PathBuf> = settings.iter().flat_map(of_trace).collect();
+        let mut inputs: Vec<Named<'_>> = traces.iter().map(|path| Named::new("workload", path)).collect();
+        let mut outputs = Vec::new();
         for (name, text) in settings {
             let file = |argument| Named::new(argument, named_file(text));
             match name {
@@ -39,7 +48,6 @@ impl<'a> ReportFile<'a> {
                     outputs.push(file("device"));
                 }
                 "device" => inputs.push(file("device")),
-                "workload" => inputs.push(file("workload")),
                 _ => {}
             }
         }

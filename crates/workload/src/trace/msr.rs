@@ -59,6 +59,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     // reader needs only differences.
     let ticks = number("time", time, u64::MAX)?;
     let origin = *state.origin.get_or_insert(ticks);
+    state.base = u128::from(origin) * u128::from(TICK_NS);
     let most = origin.saturating_add((u64::MAX - ORIGIN_NS) / TICK_NS);
     if ticks > most {
         return Err(format!("time {} is out of range; at most {most}", quote(time)));

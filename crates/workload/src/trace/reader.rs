@@ -5,9 +5,11 @@ use super::error::TraceError;
 use super::field::unless_binary;
 use super::format::Format;
 use super::input::Lines;
+use super::join::{FILES_AT_MOST, Join, Joined, PartReader};
 use super::paging::{Paging, request, requests};
 use super::record::{Line, Record, Unit};
 use super::row::{PlainLines, Shape};
+use super::skipped::Skipped;
 use super::sort::{OpenScratch, Sorted, Sorter};
 use super::space::{AddressSpace, REGION_BYTES};
 use super::state::{Long, ReaderState, TraceOptions, volume_text};
@@ -28,29 +30,6 @@ const PAGES_MAX: u64 = 1 << 20;
 /// The number of records that are read at once. They fit in the first-level cache of a CPU.
 const TOGETHER: usize = 256;
 
-/// The number of lines that were skipped for the same reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// The reason, a noun phrase for the contents of the lines.
-    pub reason: &'static str,
-    /// The number of lines skipped for this reason.
-    pub count: u64,
-}
-
-impl Skipped {
-    /// Returns the number of lines skipped for any of these reasons.
-    pub fn total(all: &[Skipped]) -> u64 {
-        all.iter().map(|skipped| skipped.count).sum()
-    }
-
-    /// Returns each number of lines with its reason, as text.
-    pub fn reasons(all: &[Skipped]) -> String {
-        let reasons: Vec<String> =
-            all.iter().map(|skipped| format!("{} {}", skipped.count, skipped.reason)).collect();
-        reasons.join("; ")
-    }
-}
-
 /// An iterator over the records of a trace file. An error ends it, as its last item.
 pub struct TraceReader {
     lines: Lines,
@@ -70,6 +49,10 @@ pub struct TraceReader {
     /// The error behind the records of `ahead`.
     failed: Option<TraceError>,
     is_done: bool,
+    /// Whether the trace may have no request, because it is a part of another.
+    is_part: bool,
+    /// The readers of the files, if the trace consists of several.
+    joined: Option<Box<Joined<TraceReader>>>,
 }
 
 /// Enforces the invariants of all records: a length and an end within the bounds, and times that start at zero
@@ -246,10 +229,7 @@ const TOO_LONG: &str = "a read or write above 1 GiB or 2^20 pages";
 
 /// Counts a line that is skipped for this reason.
 fn count(skipped: &mut Vec<Skipped>, reason: &'static str) {
-    match skipped.iter_mut().find(|skipped| skipped.reason == reason) {
-        Some(skipped) => skipped.count += 1,
-        None => skipped.push(Skipped { reason, count: 1 }),
-    }
+    Skipped::count(skipped, reason, 1);
 }
 
 impl TraceReader {
@@ -306,7 +286,43 @@ impl TraceReader {
             ahead_at: 0,
             failed: None,
             is_done: false,
+            is_part: false,
+            joined: None,
         })
+    }
+
+    /// Joins the readers of several files to one trace. Each has a name that tells its volumes apart from those of
+    /// other files. `name` is that of the whole trace in error messages.
+    ///
+    /// Fails if there are no readers, if they differ in their formats, or if a file cannot be read.
+    pub fn join(
+        name: &str,
+        mut readers: Vec<(String, TraceReader)>,
+        join: Join,
+    ) -> Result<TraceReader, TraceError> {
+        let wrong = |reason| TraceError { file: name.to_owned(), line: None, reason };
+        if readers.len() > FILES_AT_MOST {
+            let reason = format!("{} files are too many; at most {FILES_AT_MOST}", readers.len());
+            return Err(wrong(reason));
+        }
+        let Some((first, reader)) = readers.first() else {
+            return Err(wrong("no file; a trace has at least one".to_owned()));
+        };
+        let (format, options) = (reader.format, reader.state.options.clone());
+        if let Some((other, reader)) = readers.iter().find(|(_, reader)| reader.format != format) {
+            return Err(wrong(format!(
+                "{first} is {} and {other} is {}; accepted: files of one format, or its name with --format",
+                format.name(),
+                reader.format.name()
+            )));
+        }
+        readers.iter_mut().for_each(|(_, reader)| reader.is_part = true);
+        let mut whole = TraceReader::new(name, io::empty(), Some(format), options)?;
+        let joined = Joined::new(join, readers)?;
+        // Each file was sorted by itself.
+        whole.admission.stage = Stage::Running;
+        whole.joined = Some(Box::new(joined));
+        Ok(whole)
     }
 
     /// Provides scratch files for a trace that is sorted (see [`TraceOptions::sort`]) and does not fit in
@@ -350,19 +366,20 @@ impl TraceReader {
 
     /// The number of records so far whose time was before that of their predecessor and was set to it.
     pub fn clamped(&self) -> u64 {
-        self.admission.clamped
+        let of_files = self.joined.as_ref().map_or(0, |joined| joined.clamped());
+        self.admission.clamped + of_files
     }
 
     /// Returns what the reader decided so far because the trace does not say it, such as the unit of its times;
     /// an empty text if there was nothing to decide.
     pub fn decided(&self) -> String {
-        self.state.decided()
+        self.joined.as_ref().map_or_else(|| self.state.decided(), |joined| joined.decided())
     }
 
     /// The names of the volumes (disks, devices, files) that have occurred so far, in the order of first
     /// appearance; none in formats without volumes. [`Record::volume`] numbers them from one on.
     pub fn volumes(&self) -> &[Arc<[u8]>] {
-        self.state.volumes()
+        self.joined.as_ref().map_or_else(|| self.state.volumes(), |joined| joined.names())
     }
 
     /// Returns the records with all volumes placed side by side in one space of addresses. A record is
@@ -399,6 +416,9 @@ impl TraceReader {
     /// ones are held back for some lines, and records that are sorted are held back until the last line. A
     /// large `most` is several times faster than one by one. Returns false at the end of the trace.
     fn advance_by(&mut self, most: usize, mut each: impl FnMut(Record)) -> Result<bool, TraceError> {
+        if self.joined.is_some() {
+            return self.pass_joined(most, &mut each);
+        }
         if self.sorted.is_some() {
             return self.pass_sorted(most, &mut each);
         }
@@ -416,6 +436,22 @@ impl TraceReader {
             return Ok(true);
         }
         more
+    }
+
+    /// Does the work of [`TraceReader::advance_by`] for a trace of several files.
+    fn pass_joined(&mut self, most: usize, each: &mut impl FnMut(Record)) -> Result<bool, TraceError> {
+        let Some(joined) = &mut self.joined else { return Ok(false) };
+        let mut has_more = true;
+        for _ in 0..most {
+            let Some(record) = joined.next()? else {
+                has_more = false;
+                break;
+            };
+            self.admission.has_request = true;
+            each(self.admission.timed(record));
+        }
+        self.skipped = joined.skipped();
+        if has_more || self.admission.has_request { Ok(has_more) } else { Err(self.no_request()) }
     }
 
     /// Does the work of [`TraceReader::advance_by`] for records that were sorted.
@@ -438,7 +474,7 @@ impl TraceReader {
         };
         let before = self.lines.number();
         let Some(records) = self.lines.next_records(self.record_bytes, most)? else {
-            return if self.admission.has_request { Ok(false) } else { Err(self.no_request()) };
+            return self.end();
         };
         // The records borrow the buffer of `lines`, so the error is created after the loop.
         let mut refused = None;
@@ -473,7 +509,7 @@ impl TraceReader {
                 }
             }
             let Some(line) = self.lines.next()? else {
-                return if self.admission.has_request { Ok(false) } else { Err(self.no_request()) };
+                return self.end();
             };
             // Files that were put behind each other may each begin with this mark.
             let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
@@ -517,6 +553,11 @@ impl TraceReader {
         }
     }
 
+    /// Returns false for the end of the trace. Fails if a trace that must have a request has none.
+    fn end(&self) -> Result<bool, TraceError> {
+        if self.admission.has_request || self.is_part { Ok(false) } else { Err(self.no_request()) }
+    }
+
     fn no_request(&self) -> TraceError {
         let skipped: Vec<String> =
             self.skipped.iter().map(|skipped| format!("{} × {}", skipped.count, skipped.reason)).collect();
@@ -529,6 +570,29 @@ impl TraceReader {
             false => format!("; its volumes are {}", others.join(" ")),
         };
         self.lines.error(format!("no {} request in this file{left_out}{has}", self.format.name()))
+    }
+}
+
+impl PartReader for TraceReader {
+    fn clock_start(&self) -> u128 {
+        let origin = self.admission.origin.map_or(0, |origin| u128::from(origin.0));
+        self.state.base + origin
+    }
+
+    fn volumes(&self) -> &[Arc<[u8]>] {
+        TraceReader::volumes(self)
+    }
+
+    fn skipped(&self) -> &[Skipped] {
+        TraceReader::skipped(self)
+    }
+
+    fn clamped(&self) -> u64 {
+        TraceReader::clamped(self)
+    }
+
+    fn decided(&self) -> String {
+        TraceReader::decided(self)
     }
 }
 

@@ -282,6 +282,8 @@ pub struct ReaderState {
     /// The time of the first line in the format's own unit, for formats whose times would overflow in
     /// nanoseconds.
     pub origin: Option<u64>,
+    /// The time on the format's clock, in nanoseconds, from which the times of its records are counted.
+    pub base: u128,
     /// The action whose events are read, for each device.
     actions: FxHashMap<Box<[u8]>, u8>,
     /// Data that a format keeps between lines for itself.
@@ -307,6 +309,7 @@ impl ReaderState {
             number: 0,
             clock: Nanos::ZERO,
             origin: None,
+            base: 0,
             actions: FxHashMap::default(),
             kept: None,
             decisions: Vec::new(),

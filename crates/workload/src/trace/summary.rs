@@ -4,8 +4,8 @@
 use super::load::Trace;
 use super::page_set::PageSets;
 use super::paging::Paging;
-use super::reader::Skipped;
 use super::record::Record;
+use super::skipped::Skipped;
 use crate::Op;
 use fulgurite_base::{Nanos, SpecError};
 use std::ops::Range;
