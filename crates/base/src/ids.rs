@@ -88,6 +88,14 @@ impl PageId {
         let hash = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
+
+    /// Returns whether a sample of one page in `divisor` has this page. The seed chooses the sample. Seeds that differ
+    /// in few bits choose similar samples, so a seed should be mixed.
+    #[inline]
+    pub fn is_sampled(self, seed: u64, divisor: u32) -> bool {
+        // The page is hashed twice, because a table of the sampled pages uses the first hash.
+        PageId(self.mixed() ^ seed).mixed() <= u64::MAX / u64::from(divisor)
+    }
 }
 
 /// The number of a frame of the buffer pool.

@@ -211,6 +211,24 @@ pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
     parse_scaled(text, 1_000).map(Nanos).ok_or_else(fault)
 }
 
+/// Parses a length of time: `10m`, `1.5h`, `250ms`. The units are ns, us, ms, s, m, h and d.
+pub fn parse_time(text: &str) -> Result<Nanos, SpecError> {
+    const SECOND: u64 = 1_000_000_000;
+    const UNITS: [(&str, u64); 7] = [
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", SECOND),
+        ("m", 60 * SECOND),
+        ("h", 3_600 * SECOND),
+        ("d", 86_400 * SECOND),
+    ];
+    let scaled = UNITS.iter().find_map(|(unit, scale)| parse_scaled(text.strip_suffix(unit)?, *scale));
+    scaled.map(Nanos).ok_or_else(|| {
+        SpecError::new(format!("`{text}` is not a length of time: write one like 90s, 10m or 1.5h"))
+    })
+}
+
 /// Returns `bytes` as text, with the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
     // Only the first four units are used for output. Larger units are only read, so larger sizes are shown
@@ -320,6 +338,22 @@ fn parse_scaled(number: &str, scale: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn times_are_read_in_any_unit() {
+        for (text, expected) in [
+            ("0s", 0),
+            ("7ns", 7),
+            ("250ms", 250_000_000),
+            ("1.5h", 5_400_000_000_000),
+            ("10m", 600_000_000_000),
+        ] {
+            assert_eq!(parse_time(text), Ok(Nanos(expected)), "{text}");
+        }
+        for text in ["", "10", "m", "-1s", "1.5", "10 m", "1e3s", "300000d"] {
+            assert!(parse_time(text).unwrap_err().to_string().contains("is not a length of time"), "{text}");
+        }
+    }
 
     #[test]
     fn a_size_is_shown_in_its_largest_unit() {

@@ -246,9 +246,11 @@ pub(crate) enum Trace {
         /// other [default: time]
         #[arg(long, value_name = "time|volumes|sequence")]
         files: Option<String>,
-        /// Page size, if one of the formats counts pages and the other bytes [default: 4KiB]
+        /// Page size, if one of the formats counts pages and the other bytes, or for --sample [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
+        #[command(flatten)]
+        cut: CutOptions,
         /// Replace OUT if it is a file with contents
         #[arg(long)]
         force: bool,
@@ -276,6 +278,26 @@ pub(crate) enum Trace {
         #[arg(long)]
         force: bool,
     },
+}
+
+/// What is cut out of a trace, and hidden.
+#[derive(Args)]
+pub(crate) struct CutOptions {
+    /// Leave out requests before this time, from the first request on: 90s, 10m
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Leave out requests from this time on
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Leave out requests to other volumes; trace info with --format NAME:volume=list shows all
+    #[arg(long, value_name = "NAME")]
+    pub volume: Option<String>,
+    /// Keep the requests for one page in N, chosen by --seed
+    #[arg(long, value_name = "1/N")]
+    pub sample: Option<String>,
+    /// Permute the addresses within each GiB by --seed, and drop the names of volumes
+    #[arg(long)]
+    pub anonymise: bool,
 }
 
 /// The commands that execute runs, as numbers, since a const parameter cannot have a type of another crate.

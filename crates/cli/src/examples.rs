@@ -79,8 +79,9 @@ Examples:
   fulgurite trace info trace.csv --page 16KiB --json";
 
 pub(crate) const TRACE_CONVERT: &str = "\
-Example:
-  fulgurite trace convert trace.csv out.vscsi.zst --to vscsi";
+Examples:
+  fulgurite trace convert trace.csv out.vscsi.zst --to vscsi
+  fulgurite trace convert trace.csv hidden.csv.gz --to msr --anonymise --seed 7035920481957203911";
 
 pub(crate) const TRACE_GENERATE: &str = "\
 Example:

@@ -22,7 +22,7 @@ use fulgurite_study::people::{self, View};
 use fulgurite_study::report::{self, ReportFile, Verdict, left_for_full_run};
 use fulgurite_study::study::{How, Left, Outcome, Study, finished_runs};
 use fulgurite_study::table::Table;
-use fulgurite_study::trace_convert::{Converted, Generated, Written};
+use fulgurite_study::trace_convert::{Converted, Cuts, Generated, Written};
 use fulgurite_study::{
     Column, Outlook, SpecError, StackError, calibrate, diff, list, runner, trace_convert, trace_info,
     which_drive,
@@ -252,7 +252,7 @@ fn trace(command: Trace, common: &Common) -> Result<(), StackError> {
             })?;
             print_upright(&table, common)
         }
-        Trace::Convert { file, out, to, format, sort, files, page, force } => {
+        Trace::Convert { file, out, to, format, sort, files, page, cut, force } => {
             let converted = Converted {
                 path: &file,
                 written: Written { out: &out, force, to: &to },
@@ -260,6 +260,14 @@ fn trace(command: Trace, common: &Common) -> Result<(), StackError> {
                 sort,
                 files: files.as_deref(),
                 page: page.as_deref(),
+                cut: Cuts {
+                    from: cut.from.as_deref(),
+                    until: cut.until.as_deref(),
+                    volume: cut.volume.as_deref(),
+                    sample: cut.sample.as_deref(),
+                    anonymise: cut.anonymise,
+                    seed: common.seed.as_deref(),
+                },
             };
             let table = watched(common.quiet, "records", |_| trace_convert::convert(converted))?;
             print_upright(&table, common)

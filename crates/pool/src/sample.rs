@@ -57,17 +57,10 @@ impl Sample {
         }
     }
 
-    /// Returns whether a sample of one page in `divisor` has this page.
-    #[inline]
-    pub fn has(page: PageId, seed: u64, divisor: u32) -> bool {
-        // The page is hashed twice, because a table of the sampled pages uses the first hash.
-        PageId(page.mixed() ^ seed).mixed() <= u64::MAX / u64::from(divisor)
-    }
-
     /// Adds those of the next requests that belong to the sample.
     pub fn add(&mut self, requests: &[(PageId, bool)]) {
         for (page, write) in requests {
-            if Sample::has(*page, self.seed, self.divisor) {
+            if page.is_sampled(self.seed, self.divisor) {
                 let (number, _) = self.pages.number(*page);
                 self.requests.push(number << 1 | u32::from(*write));
             }
@@ -93,7 +86,7 @@ impl Sample {
         let mut pages = PageNumbers::new();
         // `None` for a page that leaves the sample.
         let numbers: Vec<Option<u32>> = (self.pages.pages().iter())
-            .map(|page| Sample::has(*page, self.seed, self.divisor).then(|| pages.number(*page).0))
+            .map(|page| page.is_sampled(self.seed, self.divisor).then(|| pages.number(*page).0))
             .collect();
         let kept = |request: &mut u32| {
             let number = numbers[(*request >> 1) as usize];

@@ -5,16 +5,18 @@ use crate::table::Table;
 use crate::trace_info::{form_of, set_decided};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use fulgurite_base::units;
+use fulgurite_base::{Nanos, units};
 use fulgurite_files::output::{self, Named, OutputFile, Replaces, write_whole};
 use fulgurite_stack::progress::check_stopped;
+use fulgurite_stack::settings::read_sample;
 use fulgurite_stack::workload::{View, Workload, files_of, open_trace};
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
-    Format, Loss, Record, Skipped, TraceError, TraceWriter, Unit, write_oracle_general,
+    Cut, Format, Loss, Record, Skipped, TraceError, TraceWriter, Unit, volume_text, write_oracle_general,
 };
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,6 +54,25 @@ pub struct Converted<'a> {
     pub files: Option<&'a str>,
     /// The page size in bytes; `None` means 4 KiB.
     pub page: Option<&'a str>,
+    /// What is cut out of the trace.
+    pub cut: Cuts<'a>,
+}
+
+/// What is cut out of a trace, as given by the user; `None` means all of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cuts<'a> {
+    /// The time of the first request, from the beginning of the trace.
+    pub from: Option<&'a str>,
+    /// The time before which the last request arrives.
+    pub until: Option<&'a str>,
+    /// The name of the only volume.
+    pub volume: Option<&'a str>,
+    /// The share of the pages.
+    pub sample: Option<&'a str>,
+    /// Whether addresses and names are hidden.
+    pub anonymise: bool,
+    /// The seed of the sample and of the hidden addresses; `None` means 42 for a sample.
+    pub seed: Option<&'a str>,
 }
 
 /// Describes the output file of a trace. Nothing in a trace file tells whether Fulgurite wrote it, so an
@@ -62,7 +83,7 @@ fn output_at(out: &Path, force: bool) -> Named<'_> {
 
 /// Converts a trace into a file. The file appears complete or not at all.
 pub fn convert(converted: Converted<'_>) -> Result<Table, StackError> {
-    let Converted { path, written, format, sort, files, page } = converted;
+    let Converted { path, written, format, sort, files, page, cut: cuts } = converted;
     let form = form_of(format, sort, files)?;
     let to = Format::from_name(written.to)?;
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
@@ -73,7 +94,8 @@ pub fn convert(converted: Converted<'_>) -> Result<Table, StackError> {
     let wrong = |error: TraceError| StackError::request(error.to_string());
     let reader = open_trace(path, form)?;
     let unit = reader.unit();
-    if page.is_some() && unit == to.unit() {
+    let cut = cuts.cut(unit, page_bytes)?;
+    if page.is_some() && unit == to.unit() && (cuts.sample.is_none() || unit == Unit::Pages) {
         return Err(StackError::request(format!(
             "--page has no effect from {} to {}, which use the same unit; leave it out",
             reader.format().name(),
@@ -84,7 +106,22 @@ pub fn convert(converted: Converted<'_>) -> Result<Table, StackError> {
     // The writer asks for the names of volumes while it takes records.
     let reader = RefCell::new(reader);
     let records = std::iter::from_fn(|| Some(reader.borrow_mut().next()?.map_err(wrong)));
-    let names = |from: usize| reader.borrow().volumes()[from..].to_vec();
+    let is_in_volume = |record: &Record| {
+        let Some(wanted) = cuts.volume else { return true };
+        let index = (record.volume as usize).checked_sub(1);
+        index.is_some_and(|index| *reader.borrow().volumes()[index] == *wanted.as_bytes())
+    };
+    let nothing = || {
+        let reader = reader.borrow();
+        let volumes: Vec<String> = reader.volumes().iter().map(|name| volume_text(name)).collect();
+        cuts.nothing_is_left(path, &volumes)
+    };
+    let records = cut_out(records, &cut, is_in_volume, nothing);
+    // Names would tell what is hidden.
+    let names = |from: usize| match cuts.anonymise {
+        true => Vec::new(),
+        false => reader.borrow().volumes()[from..].to_vec(),
+    };
     let mut table = put(out, to, unit, page_bytes, counts, records, names)?;
     let reader = reader.into_inner();
     let row = &mut table.rows[0];
@@ -92,6 +129,104 @@ pub fn convert(converted: Converted<'_>) -> Result<Table, StackError> {
     row.set(Column::TimesClamped, reader.clamped());
     set_decided(row, &reader.decided());
     Ok(table)
+}
+
+impl Cuts<'_> {
+    /// Checks what is cut out of a trace with records in `unit`.
+    fn cut(&self, unit: Unit, page_bytes: u64) -> Result<Cut, StackError> {
+        let named = |flag: &'static str| move |error| StackError::request(format!("{flag}: {error}"));
+        let time = |flag, text: Option<&str>, usual| {
+            text.map_or(Ok(usual), |text| units::parse_time(text).map_err(named(flag)))
+        };
+        let times = time("--from", self.from, Nanos::ZERO)?..time("--until", self.until, Nanos::MAX)?;
+        if times.is_empty() {
+            return Err(StackError::request(format!(
+                "--until {} is not after --from {}; accepted: a later time",
+                self.until.unwrap_or_default(),
+                self.from.unwrap_or("0s")
+            )));
+        }
+        if self.anonymise && self.seed.is_none() {
+            return Err(StackError::request(
+                "--anonymise needs a seed that nobody can guess, because the seed tells the addresses; accepted: \
+                    --seed N, like a random number of 19 digits",
+            ));
+        }
+        let sample = self.sample.map(read_sample).transpose().map_err(named("--sample"))?;
+        let page = if unit == Unit::Pages { 1 } else { page_bytes };
+        if page == 0 {
+            return Err(StackError::request(
+                "--page 0: a page has at least one byte; accepted: a size like 4KiB",
+            ));
+        }
+        let seed = self.seed.map_or(Ok(42), grid::seed)?;
+        Ok(Cut { times, sample, page, hides: self.anonymise, seed, unit })
+    }
+
+    /// Returns the error for a cut that leaves no request.
+    fn nothing_is_left(&self, path: &str, volumes: &[String]) -> StackError {
+        let all = [
+            ("--from", self.from),
+            ("--until", self.until),
+            ("--volume", self.volume),
+            ("--sample", self.sample),
+        ];
+        let given: Vec<String> =
+            all.iter().filter_map(|(flag, value)| Some(format!("{flag} {}", (*value)?))).collect();
+        let volumes = match (self.volume, volumes) {
+            (None, _) => String::new(),
+            (_, []) => "; it has no volumes".to_owned(),
+            (_, some) => format!("; its volumes are {}", some[..some.len().min(12)].join(" ")),
+        };
+        StackError::request(format!(
+            "{path} has no request with {}{volumes}; accepted: a part with at least one",
+            given.join(" ")
+        ))
+    }
+}
+
+/// The longest request that is divided into pages of a sample, in pages.
+const SAMPLED_AT_MOST: u64 = 1 << 24;
+
+/// Returns what a cut leaves of `records`. `nothing` is the error if that is nothing.
+fn cut_out<'a>(
+    mut records: impl Iterator<Item = Result<Record, StackError>> + 'a,
+    cut: &'a Cut,
+    is_in_volume: impl Fn(&Record) -> bool + 'a,
+    nothing: impl Fn() -> StackError + 'a,
+) -> impl Iterator<Item = Result<Record, StackError>> + 'a {
+    let (mut parts, mut has_part, mut is_done) = (VecDeque::new(), false, false);
+    std::iter::from_fn(move || {
+        while parts.is_empty() && !is_done {
+            let record = match records.next() {
+                None => {
+                    is_done = true;
+                    break;
+                }
+                Some(Err(error)) => return Some(Err(error)),
+                Some(Ok(record)) => record,
+            };
+            if !is_in_volume(&record) {
+                continue;
+            }
+            if cut.sample.is_some() && record.length / cut.page > SAMPLED_AT_MOST {
+                return Some(Err(StackError::request(format!(
+                    "--sample: a request of {} pages is too long to be divided; accepted: at most {SAMPLED_AT_MOST}",
+                    record.length / cut.page
+                ))));
+            }
+            is_done = !cut.apply(&record, |part| parts.push_back(part));
+            has_part |= !parts.is_empty();
+        }
+        match parts.pop_front() {
+            Some(part) => Some(Ok(part)),
+            None if has_part => None,
+            None => {
+                has_part = true;
+                Some(Err(nothing()))
+            }
+        }
+    })
 }
 
 /// Writes `records`, whose positions and lengths are in the unit `from`, to the file `out`. The file appears

@@ -312,9 +312,9 @@ fn missing_arguments_are_named() {
             "replay zipff",
             ["unknown workload `zipff`; did you mean `zipf`?", "there is no trace file of that name either"],
         ),
-        ("pool folder", ["folder: cannot be opened: it is a folder", "accepted: the path of a trace"]),
+        ("pool folder", ["folder stands for no file", "accepted: a trace, a folder with traces"]),
         ("trace info none.csv", ["none.csv: ", no_trace]),
-        ("trace info folder", ["folder: cannot be opened: it is a folder", "accepted: the path of a trace"]),
+        ("trace info folder", ["folder stands for no file", "accepted: a trace, a folder with traces"]),
         ("trace convert none.csv x --to msr", ["none.csv: ", no_trace]),
         ("study none.toml", ["study none.toml cannot be read: ", no_study]),
         (
@@ -407,7 +407,7 @@ fn broken_traces() {
             ("pool huge.pages", &["huge.pages", "line 1"]),
             ("trace info cut.csv --format cloudphysics", &["cut.csv", "line 2"]),
             ("trace info nowhere.pages", &["nowhere.pages"]),
-            ("trace info .", &["."]),
+            ("trace info .", &["binary", "a trace is text"]),
         ],
     );
 }

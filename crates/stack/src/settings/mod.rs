@@ -11,6 +11,7 @@ mod write_back;
 mod table;
 
 pub use crate::workload::Workloads;
+pub use read::read_sample;
 pub use setting::{Absent, Setting};
 
 use crate::build::{self, Asked};

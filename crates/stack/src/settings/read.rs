@@ -51,7 +51,7 @@ pub(super) fn read_speed(text: &str) -> Result<f64, SpecError> {
 const SAMPLE_AT_LEAST: u32 = 1 << 20;
 
 /// Reads the share of the pages in a sample: `1/16`, or `1`. Returns its divisor.
-pub(super) fn read_sample(text: &str) -> Result<u32, SpecError> {
+pub fn read_sample(text: &str) -> Result<u32, SpecError> {
     let divisor = if text == "1" { Some(1) } else { text.strip_prefix("1/").and_then(|n| n.parse().ok()) };
     divisor.filter(|divisor| (1..=SAMPLE_AT_LEAST).contains(divisor)).ok_or_else(|| {
         SpecError::new(format!(

@@ -13,6 +13,7 @@ mod error;
 mod page_set;
 mod record;
 mod skipped;
+mod cut;
 mod field;
 mod unpack;
 mod input;
@@ -47,6 +48,7 @@ mod vscsi;
 mod writer;
 
 pub use changes::PageChanges;
+pub use cut::Cut;
 pub use error::TraceError;
 pub use format::Format;
 pub use join::{FILES_AT_MOST, Join};
