@@ -152,6 +152,55 @@ fn samples_are_read_by_definition() {
             &[0, 0, 0],
         ),
         (
+            // The file `trace` of tracefs: other events, a command with a space, and a field for the priority.
+            "ftrace",
+            "# tracer: nop\n#\n\
+             kworker/2:1H-198     [002] .....   185.608908: block_rq_issue: 8,16 R 4096 () 98400 + 8 [kworker/2:1H]\n\
+             <idle>-0       [002] d.h2.   185.609579: block_rq_complete: 8,16 R () 98400 + 8 [0]\n\
+             fio-789     [000] .....  185.709908: block_rq_issue: 259,0 WS 65536 () 64 + 128 none,0,0 |32768| [fio]\n\
+             my tool-9   [000] .....  185.809908: block_rq_issue: 259,0 FF 0 (1b 00) 0 + 0 [my tool]\n\
+             my tool-9   [000] .....  185.909908: block_rq_issue: 259,0 DS 0 () 8 + 16 [my tool]\n",
+            &[
+                record(0, R, 98_400 * 512, 4096),
+                record(101_000_000, W, 32_768, 65_536),
+                record(301_000_000, T, 4096, 8192),
+            ],
+            &[1, 2, 2],
+        ),
+        (
+            // `perf script`, whose lines have no flags.
+            "ftrace",
+            "     randread.pl  2522 [000]  6011.824759: block:block_rq_issue: 254,16 R 0 () 7322849 + 16 [randread.pl]\n\
+             swapper     0 [000]  6011.828913: block:block_rq_complete: 254,16 R () 7322849 + 16 [0]\n\
+             swapper 0 [006] 6011.924759: block:block_rq_issue: 254,0 W 12288 () 113019136 + 24 [kworker/u16:3]\n",
+            &[record(0, R, 7_322_849 * 512, 8192), record(100_000_000, W, 113_019_136 * 512, 12_288)],
+            &[1, 2],
+        ),
+        (
+            // LIRS and libCacheSim, then ARC. The public traces of LIRS were read too, and counted by another
+            // program: multi1 has 15,858 requests for 2,606 pages, sprite 133,996 for 7,075; with a fifth of the
+            // pages as frames LRU has 8,449 and 10,437 misses, and MIN 6,452 and 7,861.
+            "ids",
+            "42\n*\n\n7\n42\n64 3 0 5\n",
+            &[record(0, R, 42, 1), record(0, R, 7, 1), record(0, R, 42, 1), record(0, R, 64, 3)],
+            &[0, 0, 0, 0],
+        ),
+        (
+            "ycsb",
+            "***************** properties *****************\n\"workload\"=\"site.ycsb.workloads.CoreWorkload\"\n\
+             READ usertable user8517097267634966620 [ <all fields>]\n\
+             UPDATE usertable user00017 [ field0=READ usertable user1 ]\nSCAN usertable user5 57 [ <all fields>]\n\
+             INSERT other user5 [ field0=x ]\nDELETE usertable user5\n[OVERALL], RunTime(ms), 29\n",
+            &[
+                record(0, R, 8_517_097_267_634_966_620, 1),
+                record(0, W, 17, 1),
+                record(0, R, 5, 1),
+                record(0, W, 5, 1),
+                record(0, T, 5, 1),
+            ],
+            &[1, 1, 1, 2, 1],
+        ),
+        (
             // A time of zero between two others is clamped, and later times are unchanged.
             "msr",
             "128166372003061629,hm,0,Read,0,512,1\n0,hm,0,Read,512,512,1\n128166372003061639,hm,0,Read,0,512,1\n",
@@ -170,7 +219,7 @@ fn samples_are_read_by_definition() {
         let name = spec.split(':').next().unwrap();
         match told {
             Ok(reader) => assert_eq!(reader.format().name(), name),
-            Err(error) => assert!(["disksim", "mqsim", "tencent"].contains(&name), "{spec}: {error}"),
+            Err(error) => assert!(["disksim", "mqsim", "tencent", "ids"].contains(&name), "{spec}: {error}"),
         }
     }
 }
@@ -299,6 +348,147 @@ fn binary_samples_are_read_by_definition() {
     assert!((2_800..3_200).contains(&writes), "{writes}");
 }
 
+/// Returns a record of blktrace: version 7 in 48 bytes, or version 8 in 64 bytes, with `data` behind it.
+fn blktrace(is_big: bool, version: u32, numbers: [u64; 5], data: &[u8]) -> Vec<u8> {
+    let [at, sector, length, action, device] = numbers;
+    let mut bytes = Vec::new();
+    let mut put = |number: u64, count: usize| {
+        let all = number.to_be_bytes();
+        let part = all[8 - count..].iter().copied();
+        if is_big { bytes.extend(part) } else { bytes.extend(part.rev()) }
+    };
+    put(u64::from(0x6561_7400 | version), 4);
+    put(1, 4);
+    put(at, 8);
+    put(sector, 8);
+    put(length, 4);
+    match version {
+        7 => [(action, 4), (99, 4)],
+        _ => [(99, 4), (action, 8)],
+    }
+    .into_iter()
+    .for_each(|(number, count)| put(number, count));
+    put(device, 4);
+    put(3, 4);
+    put(0, 2);
+    put(data.len() as u64, 2);
+    bytes.extend(vec![0; if version == 7 { 0 } else { 12 }]);
+    bytes.extend(data);
+    bytes
+}
+
+/// The rule: records of both versions and both byte orders are read; a request counts once, by Q or D; data behind a
+/// record are passed over, whatever they contain.
+#[test]
+fn blktrace_is_read_by_definition() {
+    const READ: u64 = 1 << 16;
+    const WRITE: u64 = 2 << 16;
+    let (queued, issued, sda) = (1 << 20 | 1, 1 << 22 | 7, 8 << 20);
+    let md = 9 << 20 | 1;
+    for (is_big, version) in [(false, 7), (true, 7), (false, 8), (true, 8)] {
+        let event = |numbers, data: &[u8]| blktrace(is_big, version, numbers, data);
+        let bytes = [
+            // The name of a process, before the first request.
+            event([5, 0, 0, 1 << 26, 0], b"postgres\0"),
+            event([1_000, 8, 4096, queued | READ, sda], &[]),
+            // Another action, and the same request again.
+            event([1_500, 8, 4096, 12 | 1 << 20 | READ, sda], &[]),
+            event([2_000, 8, 4096, issued | READ, sda], &[7; 300]),
+            // Of md there are only events Q; this one belongs to a control group, whose number follows.
+            event([3_000, 16, 8192, queued | 1 << 8 | WRITE, md], &[1; 8]),
+            // A discard is a write too. A flush has no data. A command that is passed on has no sector.
+            event([4_000, 0, 1 << 20, queued | WRITE | 1 << 29, sda], &[]),
+            event([5_000, 0, 0, queued | 1 << 18, sda], &[]),
+            event([6_000, 0, 512, queued | READ | 1 << 25, sda], &[]),
+            // A great sector.
+            event([7_000, 1 << 40, 512, queued | WRITE, sda], &[]),
+        ]
+        .concat();
+        let trace = read("blktrace", &bytes).unwrap_or_else(|error| panic!("{is_big} {version}: {error}"));
+        let expected = [
+            record(0, R, 4096, 4096),
+            record(2_000, W, 8192, 8192),
+            record(3_000, T, 0, 1 << 20),
+            record(6_000, W, 1 << 49, 512),
+        ];
+        assert_eq!(without_volumes(&trace), expected, "{is_big} {version}");
+        assert_eq!(volumes_of(&trace), [1, 2, 1, 1]);
+        assert_eq!(trace.volumes().iter().map(|name| &**name).collect::<Vec<_>>(), [b"8,0", b"9,1"]);
+        let counts: Vec<u64> = trace.skipped().iter().map(|skipped| skipped.count).collect();
+        assert_eq!(counts, [1, 1, 2], "{:?}", trace.skipped());
+        let told = TraceReader::new("x", Cursor::new(bytes.clone()), None, TraceOptions::default()).unwrap();
+        assert_eq!(told.format(), Format::BLKTRACE);
+        assert_eq!(read("blktrace:volume=9:1", &bytes).unwrap().records().len(), 1);
+        let cut = read("blktrace", &bytes[..bytes.len() - 1]).unwrap_err().to_string();
+        assert!(cut.contains("the last record has"), "{cut}");
+    }
+    let zone = 1u64 << (16 + 17);
+    let reset = blktrace(false, 8, [0, 0, 0, queued | WRITE | zone, sda], &[]);
+    let write = blktrace(false, 8, [0, 0, 512, queued | WRITE, sda], &[]);
+    let trace = read("blktrace", &[reset, write.clone()].concat()).unwrap();
+    assert_eq!((trace.records().len(), trace.skipped()[0].reason), (1, "a command to a zone"));
+    let cut = [write.clone(), blktrace(false, 8, [0, 0, 512, queued | WRITE, sda], &[0; 9])].concat();
+    let sentence = |bytes: &[u8]| read("blktrace", bytes).unwrap_err().to_string();
+    assert_eq!(sentence(&cut[..cut.len() - 4]), "file: the data behind the last record end 4 bytes early");
+    assert_eq!(sentence(b"nonsense"), "file: its first bytes are not the magic number of blktrace");
+    let mixed = [write, blktrace(false, 7, [0, 0, 512, queued | WRITE, sda], &[0; 16])].concat();
+    assert_eq!(sentence(&mixed), "file: record 2: it is of another version than the first record");
+}
+
+/// The rule: records of every version of lcs are read by their size, with operations and tenants from version 2 on.
+#[test]
+fn lcs_is_read_by_definition() {
+    let header = |version: u64| {
+        let mut header = vec![0u8; 8192];
+        header[..8].copy_from_slice(&0x1234_5678_9abc_def0u64.to_le_bytes());
+        header[8..16].copy_from_slice(&version.to_le_bytes());
+        header[8184..].copy_from_slice(&0x1234_5678_9abc_def0u64.to_le_bytes());
+        header
+    };
+    let request = |version: u64, at: u32, object: u64, size: u64, op: u32, tenant: u32| {
+        let mut bytes = [at.to_le_bytes().to_vec(), object.to_le_bytes().to_vec()].concat();
+        bytes.extend(&size.to_le_bytes()[..if version < 3 { 4 } else { 8 }]);
+        if version > 1 {
+            bytes.extend((tenant << 8 | op).to_le_bytes());
+        }
+        if version > 2 {
+            bytes.extend(77u32.to_le_bytes());
+        }
+        bytes.extend((-1i64).to_le_bytes());
+        let features = [0, 0, 0, 0, 1, 2, 4, 8, 16][version as usize];
+        bytes.extend(vec![0xff; 4 * features]);
+        bytes
+    };
+    for version in 1..=8 {
+        let requests = [(5, 3, 4096, 12, 0), (6, 0, 512, 3, 70_000), (6, 9, 512, 9, 0), (7, 1, 512, 200, 0)];
+        let bytes: Vec<u8> = header(version)
+            .into_iter()
+            .chain(requests.iter().flat_map(|(at, object, size, op, tenant)| {
+                request(version, *at, *object, *size, *op, *tenant)
+            }))
+            .collect();
+        let trace = read("lcs", &bytes).unwrap_or_else(|error| panic!("version {version}: {error}"));
+        let second = 1_000_000_000;
+        let (ops, count) = if version == 1 { ([R, R, R, R], 4) } else { ([R, W, T, R], 3) };
+        let places = [(0, 1536, 4096), (second, 0, 512), (second, 4608, 512), (2 * second, 512, 512)];
+        let expected = ops.iter().zip(places).map(|(op, (at, start, length))| record(at, *op, start, length));
+        assert_eq!(without_volumes(&trace), expected.take(count).collect::<Vec<_>>(), "version {version}");
+        assert_eq!(volumes_of(&trace), if version == 1 { vec![0; 4] } else { vec![1, 2, 1] });
+        let told = TraceReader::new("x", Cursor::new(bytes.clone()), None, TraceOptions::default()).unwrap();
+        assert_eq!(told.format(), Format::LCS);
+        let objects = read("lcs:objects=yes", &bytes).unwrap();
+        assert_eq!(objects.records()[0].start, 3);
+    }
+    let sentence = |bytes: &[u8]| read("lcs", bytes).unwrap_err().to_string();
+    assert_eq!(sentence(&header(9)), "file: version 9 of lcs is unknown; 1 to 8 are known");
+    assert_eq!(sentence(&header(0)), "file: version 0 of lcs is unknown; 1 to 8 are known");
+    assert_eq!(sentence(&header(1)[1..]), "file: its first 8192 bytes are not the header of lcs");
+    let negative = [header(3), request(3, 0, 0, u64::MAX, 1, 0)].concat();
+    assert_eq!(sentence(&negative), "file: record 1: size -1 is negative");
+    let far = [header(1), request(1, 0, u64::MAX, 512, 0, 0)].concat();
+    assert!(sentence(&far).contains("give lcs:objects=yes"), "{}", sentence(&far));
+}
+
 /// The rule: the option `volume` can name every volume of a trace, and a name that selects nothing is refused
 /// with the names that the trace has.
 #[test]
@@ -321,6 +511,11 @@ fn every_volume_can_be_named() {
         (r#"fio3:volume="/d/a,b""#, fio3, 4096),
         ("msr:volume=hm.1", "0,hm,0,Read,0,512,1\n0,hm,1,Read,512,512,1\n", 512),
         ("spc:volume=1", "0,0,512,R,0\n1,1,512,R,0\n", 512),
+        (
+            "ftrace:volume=8:1",
+            "a-1 [0] . 1.0: block_rq_issue: 8,0 R 0 () 8 + 8 [a]\na-1 [0] . 1.0: block_rq_issue: 8,1 R 0 () 1 + 8 [a]\n",
+            512,
+        ),
     ] {
         let (format, options) = Format::parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
         let trace = read_with(format, options.clone(), text.as_bytes())
@@ -646,7 +841,17 @@ fn a_trim_of_a_whole_address_space_is_divided() {
 
 /// Whether the format is written record by record.
 fn is_written(format: Format) -> bool {
-    ![Format::ORACLE_GENERAL, Format::FIU, Format::COLUMNS].contains(&format)
+    let only_read = [
+        Format::ORACLE_GENERAL,
+        Format::FIU,
+        Format::COLUMNS,
+        Format::BLKTRACE,
+        Format::FTRACE,
+        Format::IDS,
+        Format::LCS,
+        Format::YCSB,
+    ];
+    !only_read.contains(&format)
 }
 
 fn has_trims(format: Format) -> bool {

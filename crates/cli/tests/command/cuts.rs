@@ -49,7 +49,7 @@ fn a_sample_of_the_pages_is_cut_out() {
 #[test]
 fn hidden_addresses_keep_the_hits() {
     let row = |at: u64| {
-        let op = if at % 3 == 0 { "Write" } else { "Read" };
+        let op = if at.is_multiple_of(3) { "Write" } else { "Read" };
         format!(
             "{},secret,{},{op},{},4096,0\n",
             128_166_372_000_000_000 + at * 10_000,

@@ -67,21 +67,29 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if state.action_of(device, action)? != action {
         return Ok(Line::Skip("an event of a request that is counted already"));
     }
-    // An F before the command asks for a flush.
-    if rwbs.strip_prefix(b"F").unwrap_or(rwbs).starts_with(b"Z") {
-        return Ok(Line::Skip("a command to a zone"));
-    }
-    let op = match rwbs.iter().find(|letter| b"RWD".contains(letter)) {
-        Some(b'R') => Op::Read,
-        Some(b'W') => Op::Write,
-        Some(_) => Op::Trim,
-        None => return Ok(Line::Skip("an event without data")),
+    let op = match operation(rwbs) {
+        Ok(op) => op,
+        Err(reason) => return Ok(Line::Skip(reason)),
     };
     let (Some(sector), Some(b"+"), Some(count)) = (parts.next(), parts.next(), parts.next()) else {
         return Ok(Line::Skip("an event without data"));
     };
     let (start, length) = (sectors("sector", sector)?, sectors("sectors", count)?);
     state.request(device, Record::new(at, op, start, length))
+}
+
+/// Returns the operation of a field RWBS. The error is the reason why the event is no request.
+pub(super) fn operation(rwbs: &[u8]) -> Result<Op, &'static str> {
+    // An F before the command asks for a flush.
+    if rwbs.strip_prefix(b"F").unwrap_or(rwbs).starts_with(b"Z") {
+        return Err("a command to a zone");
+    }
+    match rwbs.iter().find(|letter| b"RWD".contains(letter)) {
+        Some(b'R') => Ok(Op::Read),
+        Some(b'W') => Ok(Op::Write),
+        Some(_) => Ok(Op::Trim),
+        None => Err("an event without data"),
+    }
 }
 
 fn is_device(field: &[u8]) -> bool {

@@ -60,9 +60,17 @@ formats! {
     ORACLE_GENERAL = oracle_general
     MIDAS = midas
     COLUMNS = columns
+    BLKTRACE = blktrace
+    FTRACE = ftrace
+    IDS = ids
+    LCS = lcs
+    YCSB = ycsb
 }
 
 impl Format {
+    /// The formats whose volumes are devices of Linux.
+    const OF_LINUX: [Format; 4] = [Format::BLKPARSE, Format::FIU, Format::BLKTRACE, Format::FTRACE];
+
     /// Creates a format of a user's own from its row.
     pub const fn new(row: &'static FormatRow) -> Format {
         Format(row)
@@ -126,9 +134,7 @@ impl Format {
             }
         }
         spec.finish()?;
-        if let Some(device) =
-            options.volume.as_mut().filter(|_| [Format::BLKPARSE, Format::FIU].contains(&format))
-        {
+        if let Some(device) = options.volume.as_mut().filter(|_| Format::OF_LINUX.contains(&format)) {
             // The kernel writes a device both as 9,0 and as 9:0, and a colon needs no quotes.
             *device = device.replace(':', ",");
         }
@@ -179,8 +185,12 @@ impl Format {
     }
 
     fn understands(self, first_bytes: &[u8]) -> bool {
-        let FormatRow { is_told_by_content: true, shape: Shape::Lines { parse, .. }, .. } = self.row() else {
-            return false;
+        let parse = match self.row() {
+            FormatRow { is_told_by_content: true, shape: Shape::Lines { parse, .. }, .. } => parse,
+            FormatRow { is_told_by_content: true, shape: Shape::Framed { frame, .. }, .. } => {
+                return frame(first_bytes).is_ok();
+            }
+            _ => return false,
         };
         let mut state = ReaderState::new(TraceOptions::default());
         let lines = first_bytes.split(|byte| *byte == b'\n');
@@ -199,7 +209,7 @@ mod tests {
     #[test]
     fn names_and_rows_agree() {
         let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fiu fio2 fio3 mqsim \
-            oracle-general midas columns";
+            oracle-general midas columns blktrace ftrace ids lcs ycsb";
         for (format, name) in ALL.iter().copied().zip(names.split(' ')) {
             assert_eq!(format.name(), name);
             assert_eq!(Format::from_name(name), Ok(format));

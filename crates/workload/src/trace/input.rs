@@ -115,6 +115,26 @@ impl Lines {
         Ok(Some(&self.buffer[self.start - size..self.start]))
     }
 
+    /// Passes over `bytes` bytes, which belong to the last record.
+    pub(crate) fn pass_data(&mut self, bytes: usize) -> Result<(), TraceError> {
+        let mut left = bytes;
+        loop {
+            let there = left.min(self.end - self.start);
+            (self.start, left) = (self.start + there, left - there);
+            if left == 0 {
+                return Ok(());
+            }
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => {
+                    let reason = format!("the data behind the last record end {left} bytes early");
+                    return Err(self.error(reason));
+                }
+                Err(error) => return Err(self.error(self.explain(&error))),
+            }
+        }
+    }
+
     /// Returns as many whole records of `size` bytes as the buffer holds, at most `most`; `None` at the end
     /// of the file.
     pub(crate) fn next_records(&mut self, size: usize, most: usize) -> Result<Option<&[u8]>, TraceError> {

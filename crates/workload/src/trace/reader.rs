@@ -8,7 +8,7 @@ use super::input::Lines;
 use super::join::{FILES_AT_MOST, Join, Joined, PartReader};
 use super::paging::{Paging, request, requests};
 use super::record::{Line, Record, Unit};
-use super::row::{PlainLines, Shape};
+use super::row::{Frame, PlainLines, Shape};
 use super::skipped::Skipped;
 use super::sort::{OpenScratch, Sorted, Sorter};
 use super::space::{AddressSpace, REGION_BYTES};
@@ -259,6 +259,11 @@ impl TraceReader {
                 0
             }
             Shape::Records { size, .. } => size(lines.peek()).map_err(|reason| lines.error(reason))?,
+            Shape::Framed { frame, .. } => {
+                let Frame { header, record } = frame(lines.peek()).map_err(|reason| lines.error(reason))?;
+                lines.pass(header, 0);
+                record
+            }
         };
         Ok(TraceReader {
             lines,
@@ -471,6 +476,7 @@ impl TraceReader {
         let parse = match self.format.row().shape {
             Shape::Records { parse, .. } => parse,
             Shape::Lines { parse, plain } => return self.advance_lines(parse, plain, most, each),
+            Shape::Framed { rest, parse, .. } => return self.advance_framed(rest, parse, most, each),
         };
         let before = self.lines.number();
         let Some(records) = self.lines.next_records(self.record_bytes, most)? else {
@@ -489,6 +495,26 @@ impl TraceReader {
             Some(reason) => Err(self.lines.error(reason)),
             None => Ok(true),
         }
+    }
+
+    /// Does the work of [`TraceReader::advance_by`] for binary records with further data.
+    fn advance_framed(
+        &mut self,
+        rest: fn(&[u8]) -> usize,
+        parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
+        most: usize,
+        each: &mut impl FnMut(Record),
+    ) -> Result<bool, TraceError> {
+        for _ in 0..most {
+            let Some(record) = self.lines.next_record(self.record_bytes)? else { return self.end() };
+            let behind = rest(record);
+            let understood = self.state.count(|state| parse(record, state));
+            if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, each) {
+                return Err(self.error_here(reason));
+            }
+            self.lines.pass_data(behind)?;
+        }
+        Ok(true)
     }
 
     /// Does the work of [`TraceReader::advance_by`] for a text format.
@@ -549,7 +575,9 @@ impl TraceReader {
     fn error_here(&self, reason: String) -> TraceError {
         match self.format.row().shape {
             Shape::Lines { .. } => self.lines.error_at(self.lines.number(), reason),
-            Shape::Records { .. } => self.lines.error(format!("record {}: {reason}", self.lines.number())),
+            Shape::Records { .. } | Shape::Framed { .. } => {
+                self.lines.error(format!("record {}: {reason}", self.lines.number()))
+            }
         }
     }
 

@@ -23,6 +23,26 @@ pub enum Shape {
         /// Parses a binary record.
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
     },
+    /// The file consists of binary records of one size, each with further data behind it whose length it tells.
+    /// There may be a header.
+    Framed {
+        /// Returns the sizes of the header and of a record, given the first bytes of the file. The error says that
+        /// the file has another format.
+        frame: fn(&[u8]) -> Result<Frame, String>,
+        /// Returns the length of the further data behind a record, at most 2^16 bytes.
+        rest: fn(&[u8]) -> usize,
+        /// Parses a record without its further data.
+        parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
+    },
+}
+
+/// The sizes of the parts of a binary file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The bytes before the first record.
+    pub header: usize,
+    /// The bytes of a record without its further data.
+    pub record: usize,
 }
 
 /// Parses usual lines at the beginning of a text, at most the given number, and appends their records. Stops
