@@ -329,6 +329,9 @@ columns! {
     WriteSizeMax "write_size_max" Number [] "largest write, in size_unit";
     SizeUnit "size_unit" Name [] "unit of the format's sizes: bytes or pages";
     FootprintPages "footprint_pages" Number [] "different pages that were requested";
+    FootprintPagesError "footprint_pages_error" Number []
+        "half the width of an interval around footprint_pages that should have the exact number in 95 of 100 cases; \
+        empty if all footprints are exact";
     FootprintReadPages "footprint_read_pages" Number [] "different pages that were read";
     FootprintWrittenPages "footprint_written_pages" Number [] "different pages that were written";
     DurationNs "duration_ns" Nanoseconds [] "time from the first request to the last";
@@ -336,6 +339,9 @@ columns! {
     PeakRequestsS "peak_requests_s" Number [] "most requests within a second; empty if all arrived within one";
     Burstiness "burstiness" Number []
         "squared coefficient of variation of the times between requests: 1 for random arrivals, more for bursts";
+    Dispersion "dispersion" Number []
+        "index of dispersion: variance of the requests in a second over their mean; 1 for random arrivals, more for bursts";
+    WorkingSetPages "working_set_pages" Number [] "different pages that are requested in a minute, on average";
     Volume "volume" Name [] "name of the disk, device or unit, as after volume= of the format";
     Volumes "volumes" Number [] "address spaces: disks, devices or units";
     SequentialShare "sequential_share" Number [] "share of requests that begin at the end of the previous one";

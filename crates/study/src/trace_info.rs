@@ -3,11 +3,10 @@
 use crate::table::Table;
 use fulgurite_base::option::parse_choice;
 use fulgurite_base::units;
-use fulgurite_stack::progress::step;
 use fulgurite_stack::workload::{TraceForm, open_trace};
 use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_workload::trace::{
-    Format, OpSummary, Skipped, Summary, Trace, TraceOptions, Unit, volume_text,
+    Format, OpSummary, Skipped, Summary, Summing, TraceOptions, TraceReader, Unit, volume_text,
 };
 
 /// Describes the trace file at `path`. `format` is needed only if the name and the content of the file do not
@@ -27,34 +26,49 @@ pub fn describe(
         form.options.volume = None;
     }
     let page_bytes = page.map(units::parse_size).transpose()?;
-    let reader = open_trace(path, form)?;
-    let trace = Trace::read(reader).map_err(|error| StackError::request(error.to_string()))?;
-    let in_pages = trace.unit() == Unit::Pages;
-    if let (true, Some(page)) = (in_pages, page) {
+    let mut reader = open_trace(path, form)?;
+    let unit = reader.unit();
+    if let (Unit::Pages, Some(page)) = (unit, page) {
         return Err(StackError::request(format!(
             "--page {page} does not go with {}, which counts pages of its own; leave it out",
-            trace.format().name()
+            reader.format().name()
         )));
     }
     let page_bytes = page_bytes.unwrap_or(4096);
-    let _step = step("counting the pages of the trace", 0);
+    let mut whole = Summing::new(unit, page_bytes)?;
+    let mut volumes: Vec<Summing> = Vec::new();
+    while let Some(record) = reader.next() {
+        let record = record.map_err(|error| StackError::request(error.to_string()))?;
+        if !is_list {
+            whole.add(&record);
+            continue;
+        }
+        while volumes.len() < reader.volumes().len() {
+            volumes.push(Summing::of_volume(unit, page_bytes)?);
+        }
+        // Volume 0 means that the format has no volumes.
+        if let Some(volume) = (record.volume as usize).checked_sub(1) {
+            volumes[volume].add(&record);
+        }
+    }
     if !is_list {
-        let summary = trace.summary(page_bytes)?;
-        let mut row = row_of(path, &trace, &summary, page_bytes);
-        row.set(Column::Skipped, Skipped::total(&summary.skipped));
-        row.set(Column::SkippedWhy, Skipped::reasons(&summary.skipped));
-        row.set(Column::TimesClamped, summary.clamped);
-        set_decided(&mut row, trace.decided());
+        let summary = Summary { volumes: reader.volumes().len(), ..whole.finish() };
+        let mut row = row_of(path, &reader, &summary, page_bytes);
+        row.set(Column::Skipped, Skipped::total(reader.skipped()));
+        row.set(Column::SkippedWhy, Skipped::reasons(reader.skipped()));
+        row.set(Column::TimesClamped, reader.clamped());
+        set_decided(&mut row, &reader.decided());
         return Ok(Table { rows: vec![row] });
     }
-    if trace.volumes().is_empty() {
+    if reader.volumes().is_empty() {
         return Err(StackError::request(format!(
             "volume={LIST}: {} has no volumes; leave the option out",
-            trace.format().name()
+            reader.format().name()
         )));
     }
-    let rows = trace.volumes().iter().zip(trace.summaries_by_volume(page_bytes)?).map(|(name, summary)| {
-        let mut row = row_of(path, &trace, &summary, page_bytes);
+    let rows = reader.volumes().iter().zip(volumes).map(|(name, summing)| {
+        let summary = Summary { volumes: 1, ..summing.finish() };
+        let mut row = row_of(path, &reader, &summary, page_bytes);
         row.set(Column::Volume, volume_text(name));
         row
     });
@@ -79,11 +93,11 @@ pub(crate) fn form_of(
 /// The value of `volume=` that asks for a row for each volume.
 const LIST: &str = "list";
 
-fn row_of(path: &str, trace: &Trace, summary: &Summary, page_bytes: u64) -> Row {
-    let in_pages = trace.unit() == Unit::Pages;
+fn row_of(path: &str, reader: &TraceReader, summary: &Summary, page_bytes: u64) -> Row {
+    let in_pages = reader.unit() == Unit::Pages;
     let mut row = Row::default();
     row.set(Column::File, path);
-    row.set(Column::Format, trace.format().name());
+    row.set(Column::Format, reader.format().name());
     row.set(Column::Requests, summary.requests);
     row.set(Column::Reads, summary.reads.requests);
     row.set(Column::Writes, summary.writes.requests);
@@ -96,6 +110,7 @@ fn row_of(path: &str, trace: &Trace, summary: &Summary, page_bytes: u64) -> Row 
         row.set(Column::PageBytes, page_bytes);
     }
     row.set(Column::FootprintPages, summary.footprint_pages);
+    row.set_some(Column::FootprintPagesError, summary.footprint_error);
     row.set(Column::FootprintReadPages, summary.reads.footprint_pages);
     row.set(Column::FootprintWrittenPages, summary.writes.footprint_pages);
     if let Some(rate) = summary.rate_requests_s {
@@ -103,6 +118,8 @@ fn row_of(path: &str, trace: &Trace, summary: &Summary, page_bytes: u64) -> Row 
         row.set(Column::RateRequestsS, rate);
         row.set_some(Column::PeakRequestsS, summary.peak_requests_s);
         row.set_some(Column::Burstiness, summary.burstiness);
+        row.set_some(Column::Dispersion, summary.dispersion);
+        row.set_some(Column::WorkingSetPages, summary.working_set_pages);
     }
     if summary.volumes > 0 {
         row.set(Column::Volumes, summary.volumes as u64);

@@ -11,6 +11,7 @@
 
 mod error;
 mod page_set;
+mod footprint;
 mod record;
 mod skipped;
 mod cut;
@@ -65,5 +66,5 @@ pub use row::{FormatRow, Frame, Loss, PlainLines, Shape, VolumeColumn, Writer};
 pub use skipped::Skipped;
 pub use sort::{OpenScratch, Scratch};
 pub use state::{Columns, Long, ReaderState, TimeUnit, TraceOptions, volume_text};
-pub use summary::{OpSummary, Sizes, Summary};
+pub use summary::{OpSummary, Sizes, Summary, Summing};
 pub use writer::TraceWriter;

@@ -43,6 +43,11 @@ impl PageSet {
         self.pages
     }
 
+    /// Whether the set has a page.
+    pub(crate) fn contains(&self, page: u64) -> bool {
+        self.runs.range(..=page).next_back().is_some_and(|(_, end)| page < *end)
+    }
+
     /// Returns a numbering of the set's pages from zero on, in ascending order.
     pub(crate) fn numbering(&self) -> Numbering {
         let runs = self.runs.iter().scan(0, |before, (&first, &end)| {
@@ -54,9 +59,9 @@ impl PageSet {
     }
 }
 
-/// A set of pages of several volumes.
+/// A set of pages of several volumes, and the number of its runs.
 #[derive(Debug, Default)]
-pub(super) struct PageSets(Vec<PageSet>);
+pub(super) struct PageSets(Vec<PageSet>, usize);
 
 impl PageSets {
     /// Adds a run of at least one page of a volume. Returns whether any of its pages was in the set before.
@@ -65,7 +70,28 @@ impl PageSets {
         if self.0.len() <= at {
             self.0.resize_with(at + 1, PageSet::default);
         }
-        self.0[at].insert(pages)
+        let set = &mut self.0[at];
+        let before = set.runs.len();
+        let was_there = set.insert(pages);
+        self.1 = self.1 + set.runs.len() - before;
+        was_there
+    }
+
+    /// The number of runs in the set.
+    pub(crate) fn runs(&self) -> usize {
+        self.1
+    }
+
+    /// Whether the set has a page of a volume.
+    pub(crate) fn contains(&self, volume: u32, page: u64) -> bool {
+        self.0.get(volume as usize).is_some_and(|set| set.contains(page))
+    }
+
+    /// Calls `each` with every run and its volume.
+    pub(crate) fn for_each_run(&self, mut each: impl FnMut(u32, Range<u64>)) {
+        for (volume, set) in (0..).zip(&self.0) {
+            set.runs.iter().for_each(|(first, end)| each(volume, *first..*end));
+        }
     }
 
     /// The number of pages in the set.
