@@ -1,11 +1,11 @@
-//! Feeds arbitrary bytes, plain or compressed, to every trace reader. A reader must not panic, and its memory
-//! must not grow with the size of the uncompressed data.
+//! Feeds arbitrary bytes, plain or compressed, to every trace reader, alone, with other options, and as two files of
+//! one trace. A reader must not panic, and its memory must not grow with the size of the uncompressed data.
 //!
-//! Run it with `cargo +nightly fuzz run trace_readers -- -rss_limit_mb=512`.
+//! Run it with `scripts/fuzz`, which begins with the valid samples in `fuzz/seeds`.
 
 #![no_main]
 
-use fulgurite_workload::trace::{Format, TraceOptions, TraceReader};
+use fulgurite_workload::trace::{Format, Join, Long, TraceOptions, TraceReader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
@@ -13,9 +13,22 @@ use std::io::Cursor;
 /// memory of a reader does not depend on the number of records.
 const RECORDS_AT_MOST: usize = 1 << 20;
 
+fn open(bytes: &[u8], format: Option<Format>, options: TraceOptions) -> Option<TraceReader> {
+    TraceReader::new("fuzz", Cursor::new(bytes.to_vec()), format, options).ok()
+}
+
 fuzz_target!(|bytes: &[u8]| {
     for format in Format::all().iter().copied().map(Some).chain([None]) {
-        if let Ok(reader) = TraceReader::new("fuzz", Cursor::new(bytes.to_vec()), format, TraceOptions::default()) {
+        if let Some(reader) = open(bytes, format, TraceOptions::default()) {
+            reader.take(RECORDS_AT_MOST).for_each(drop);
+        }
+        let options = TraceOptions { long: Long::Read, objects: true, ..TraceOptions::default() };
+        if let Some(stream) = open(bytes, format, options).and_then(|reader| reader.page_requests(4096).ok()) {
+            stream.take(RECORDS_AT_MOST).for_each(drop);
+        }
+        let halves = [bytes, &bytes[bytes.len() / 2..]].map(|bytes| open(bytes, format, TraceOptions::default()));
+        let parts = halves.into_iter().flatten().enumerate().map(|(at, reader)| (at.to_string(), reader)).collect();
+        if let Ok(reader) = TraceReader::join("fuzz", parts, Join::Volumes) {
             reader.take(RECORDS_AT_MOST).for_each(drop);
         }
     }
