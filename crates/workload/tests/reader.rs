@@ -382,3 +382,25 @@ proptest! {
         }
     }
 }
+
+/// The rule: a trace in UTF-16, plain or packed, and one with quotes around its fields, are the same trace.
+#[test]
+fn text_of_spreadsheets_is_read() {
+    let text =
+        "128166372003061629,hm,0,Read,383496192,32768,413\r\n128166372013061629,hm,1,Write,512,4096,1\r\n";
+    let quoted = text.replace(',', "\",\"").replace("\r\n", "\"\r\n\"");
+    let quoted = format!("\"{}", quoted.trim_end_matches('"'));
+    let utf16: Vec<u8> = [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let packed = gzip(&utf16);
+    let read = |bytes: &[u8]| -> Vec<Record> {
+        let bytes = Cursor::new(bytes.to_vec());
+        let reader = TraceReader::new("x.csv", bytes, None, TraceOptions::default()).unwrap();
+        assert_eq!(reader.format(), Format::MSR);
+        reader.map(Result::unwrap).collect()
+    };
+    let expected = read(text.as_bytes());
+    assert_eq!(expected.len(), 2);
+    for other in [quoted.as_bytes(), &utf16, &packed] {
+        assert_eq!(read(other), expected);
+    }
+}

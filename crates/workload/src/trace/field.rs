@@ -213,11 +213,20 @@ pub(crate) fn fields<'a, const N: usize>(
         }
         // Fields beyond `N` are only counted, for the error message.
         if let Some(place) = fields.get_mut(count) {
-            *place = field.trim_ascii();
+            *place = unquoted(field.trim_ascii());
         }
         count += 1;
     }
     if count == N { Ok(fields) } else { Err(wrong_count(line, count, form)) }
+}
+
+/// Returns a field without the double quotes around it. Spreadsheets write them around any field.
+#[inline]
+fn unquoted(field: &[u8]) -> &[u8] {
+    match field {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => field,
+    }
 }
 
 /// Whether a line names the columns instead of holding their values: it has `count` fields, and each begins with

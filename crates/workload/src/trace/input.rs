@@ -4,6 +4,7 @@
 use super::error::TraceError;
 use super::field::unless_binary;
 use super::unpack::Unpacked;
+use super::utf16::Decoded;
 use std::io::{self, ErrorKind, Read};
 
 /// The length of the longest accepted line, in bytes, without its line end.
@@ -12,7 +13,7 @@ const LINE_MAX: usize = 64 << 10;
 /// A reader of the lines or binary records of a trace file.
 pub(super) struct Lines {
     file: String,
-    source: Unpacked,
+    source: Decoded<Unpacked>,
     buffer: Box<[u8]>,
     /// `buffer[start..end]` holds the bytes that were read from the file and not returned yet.
     start: usize,
@@ -27,7 +28,7 @@ impl Lines {
     /// Creates a reader of `source`, whose first bytes tell its compression. `file` is the file's name in
     /// error messages.
     pub(crate) fn new(file: &str, source: impl Read + Send + 'static) -> Result<Lines, TraceError> {
-        let source = Unpacked::new(source).map_err(|error| TraceError {
+        let source = Unpacked::new(source).map(Decoded::new).map_err(|error| TraceError {
             file: file.to_owned(),
             line: None,
             reason: match error.kind() {
@@ -187,7 +188,7 @@ impl Lines {
     }
 
     fn explain(&self, error: &io::Error) -> String {
-        match self.source.packing() {
+        match self.source.source().packing() {
             Some(packing) if error.kind() == ErrorKind::UnexpectedEof => {
                 format!("the {packing} data breaks off here; the file is not complete")
             }

@@ -17,6 +17,7 @@ mod skipped;
 mod cut;
 mod field;
 mod unpack;
+mod utf16;
 mod input;
 mod sort;
 mod space;
