@@ -171,3 +171,13 @@ def test_arrays_and_series_are_axes():
     for library in ("pandas", "polars"):
         series = pytest.importorskip(library).Series([50, 100])
         assert fulgurite.grid("pool", workload="zipf", frames=series) == expected
+
+
+def test_several_files_and_curves_are_settings():
+    run = Run(
+        Stack("none", pool=Pool("sieve")),
+        Requests("a.spc,b.spc", files="volumes"),
+        Measure(curve=True, sample="1/16"),
+    )
+    settings = run.settings()
+    assert [settings[name] for name in ("files", "curve", "sample")] == ["volumes", "yes", "1/16"]

@@ -1,10 +1,10 @@
-//! Measures the miss counter: requests per second of one core for every replacement policy, on a skewed
-//! workload whose pages are scattered over 2^40.
+//! Measures the miss counter: requests per second of one core for every replacement policy, and for the curve of LRU
+//! over all sizes, on a skewed workload whose pages are scattered over 2^40.
 //!
 //! `cargo bench -p fulgurite-pool --bench counting [POLICY]…`; `--test` makes a short run.
 
 use fulgurite_base::{PageId, SpecError};
-use fulgurite_pool::{MissCounter, NextUses, ReplacementConfig, WriteBack};
+use fulgurite_pool::{MissCounter, NextUses, ReplacementConfig, StackDistances, WriteBack};
 use fulgurite_workload::GeneratorConfig;
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,6 +40,16 @@ fn main() -> Result<(), SpecError> {
         let rate = requests.len() as f64 / start.elapsed().as_secs_f64() / 1e6;
         let ratio = counter.counters().misses as f64 / requests.len() as f64;
         println!("{name:14} {rate:7.1} M requests/s, miss ratio {ratio:.4}");
+    }
+    if asked.is_empty() || asked.iter().any(|asked| *asked == "lru") {
+        let mut distances = StackDistances::default();
+        let start = Instant::now();
+        for slice in requests.chunks(4096) {
+            distances.request_all(slice);
+        }
+        let rate = requests.len() as f64 / start.elapsed().as_secs_f64() / 1e6;
+        let bytes = distances.bytes() as f64 / distances.distinct_pages() as f64;
+        println!("{:14} {rate:7.1} M requests/s, {bytes:.0} bytes a page", "lru, all sizes");
     }
     Ok(())
 }

@@ -19,6 +19,9 @@ const HOMES_AHEAD: usize = 24;
 const SLOTS_AHEAD: usize = 12;
 const BITS_AHEAD: usize = 4;
 
+/// The number of distances that are counted together.
+const RECENT: usize = 32;
+
 /// The number of slots of a block, as a power of two.
 const BLOCK_BITS: u32 = 7;
 const WORDS: usize = (1 << BLOCK_BITS) / 64;
@@ -38,8 +41,10 @@ pub struct StackDistances {
     tree: Vec<u32>,
     /// The next free slot, which is in the open block.
     next: usize,
-    /// The number of requests of each distance.
+    /// The number of requests of each distance, without the last ones.
     histogram: Vec<u64>,
+    /// The last distances. Their counters are fetched into the processor's cache meanwhile.
+    recent: Vec<usize>,
     requests: u64,
 }
 
@@ -53,6 +58,7 @@ impl Default for StackDistances {
             tree: Vec::new(),
             next: 0,
             histogram: Vec::new(),
+            recent: Vec::with_capacity(RECENT),
             requests: 0,
         };
         distances.move_together();
@@ -77,6 +83,7 @@ impl StackDistances {
             }
             self.request(*page);
         }
+        self.count_recent();
         self.requests += requests.len() as u64;
     }
 
@@ -93,10 +100,21 @@ impl StackDistances {
             let slot = self.slots[number as usize] as usize;
             // The page itself is in its slot, so the slots behind it hold the other pages.
             let distance = self.pages.len() - self.occupied_up_to(slot);
-            self.histogram[distance] += 1;
+            prefetch(&self.histogram, distance);
+            self.recent.push(distance);
+            if self.recent.len() == RECENT {
+                self.count_recent();
+            }
             self.vacate(slot);
         }
         self.occupy(number);
+    }
+
+    #[inline]
+    fn count_recent(&mut self) {
+        for distance in self.recent.drain(..) {
+            self.histogram[distance] += 1;
+        }
     }
 
     /// Returns the number of occupied slots up to `slot`, which is included.
