@@ -136,7 +136,8 @@ columns! {
     HitRatio "hit_ratio" Number [pool bench more] "hits over requests";
     MissRatio "miss_ratio" Number [pool less] "misses over requests, with --curve";
     MissRatioError "miss_ratio_error" Number [pool]
-        "with a sample: half the width of an interval around miss_ratio that should have the exact one in 95 of 100 cases";
+        "with a sample: half the width of an interval around miss_ratio that should have the exact one in 95 of 100 \
+         cases";
     ReadIos "read_ios" Number [] "read requests to the device";
     WriteIos "write_ios" Number [pool less]
         "write requests to the device: a batch of pages is one request";
@@ -340,7 +341,8 @@ columns! {
     Burstiness "burstiness" Number []
         "squared coefficient of variation of the times between requests: 1 for random arrivals, more for bursts";
     Dispersion "dispersion" Number []
-        "index of dispersion: variance of the requests in a second over their mean; 1 for random arrivals, more for bursts";
+        "index of dispersion: variance of the requests in a second over their mean; 1 for random arrivals, more for \
+         bursts";
     WorkingSetPages "working_set_pages" Number [] "different pages that are requested in a minute, on average";
     Volume "volume" Name [] "name of the disk, device or unit, as after volume= of the format";
     Volumes "volumes" Number [] "address spaces: disks, devices or units";

@@ -170,7 +170,7 @@ fn samples_are_read_by_definition() {
         (
             // `perf script`, whose lines have no flags.
             "ftrace",
-            "     randread.pl  2522 [000]  6011.824759: block:block_rq_issue: 254,16 R 0 () 7322849 + 16 [randread.pl]\n\
+            "     randread.pl  2522 [000]  6011.824759: block:block_rq_issue: 254,16 R 0 () 7322849 + 16 [r.pl]\n\
              swapper     0 [000]  6011.828913: block:block_rq_complete: 254,16 R () 7322849 + 16 [0]\n\
              swapper 0 [006] 6011.924759: block:block_rq_issue: 254,0 W 12288 () 113019136 + 24 [kworker/u16:3]\n",
             &[record(0, R, 7_322_849 * 512, 8192), record(100_000_000, W, 113_019_136 * 512, 12_288)],
@@ -513,7 +513,8 @@ fn every_volume_can_be_named() {
         ("spc:volume=1", "0,0,512,R,0\n1,1,512,R,0\n", 512),
         (
             "ftrace:volume=8:1",
-            "a-1 [0] . 1.0: block_rq_issue: 8,0 R 0 () 8 + 8 [a]\na-1 [0] . 1.0: block_rq_issue: 8,1 R 0 () 1 + 8 [a]\n",
+            "a-1 [0] . 1.0: block_rq_issue: 8,0 R 0 () 8 + 8 [a]\n\
+             a-1 [0] . 1.0: block_rq_issue: 8,1 R 0 () 1 + 8 [a]\n",
             512,
         ),
     ] {
