@@ -52,7 +52,7 @@ const TYPED: &[Case] = &[
     ("pool zipf --device p4510:=", 2, &["p4510:=", "key=value"]),
     // These traces are damaged or no traces.
     ("pool random.bin", 2, &["random.bin", "binary data"]),
-    ("trace info utf16.pages", 2, &["utf16.pages", "binary data"]),
+    ("trace info utf16.pages", 2, &["utf16.pages, line 1", "operation `X` is unknown"]),
     ("pool max.pages --frames 1", 2, &["max.pages, line 1", "out of range"]),
     ("trace info long.pages", 2, &["long.pages, line 1", "longer than 65536 bytes"]),
     ("replay nan.spc", 2, &["nan.spc, line 1", "time `nan`", "like 12.5"]),
@@ -128,7 +128,7 @@ fn folder() -> Folder {
     let noise: Vec<u8> = (0..4096u32).flat_map(|at| at.wrapping_mul(0x9E37_79B9).to_be_bytes()).collect();
     let folder = Folder::new()
         .with("random.bin", noise)
-        .with("utf16.pages", b"\xff\xfeR\0 \x001\0\n\0")
+        .with("utf16.pages", b"\xff\xfeX\0 \x001\0\n\0")
         .with("max.pages", "R 18446744073709551615\n")
         .with("long.pages", "x".repeat(100_000))
         .with("rows.csv", "1,v\n")
