@@ -222,6 +222,6 @@ def test_a_profile_is_a_value():
 
 def test_names_are_those_of_the_command():
     result = fulgurite.names("replacement")
-    assert "lru" in result["name"] and len(result) == 17
+    assert "lru" in result["name"] and len(result) == 18
     with pytest.raises(fulgurite.RequestError, match="unknown list"):
         fulgurite.names("replacements")
