@@ -181,10 +181,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "frames",
         written: "N|6%",
-        help: |_| {
-            "Size of the pool: a number of frames, or a share of the pages; with --curve, the largest of the \
-            sizes"
-        },
+        help: |_| "Size of the pool: a number of frames, or a share of the pages; with --curve, the largest size",
         commands: &[(Pool, Words("6%; 100% with --curve"))],
         read: |asked, text| put(&mut asked.frames, units::parse_portion(text).map(Some)),
         show: |run| match run.measure.rows {
