@@ -103,6 +103,19 @@ pub enum OpenError {
     /// The page size is not supported.
     #[error("a page of {0} bytes cannot be used; accepted: a power of two from 512 to 1 MiB")]
     PageSize(u32),
+    /// The pages are smaller than the sectors of the drive, or than the blocks of its file system.
+    #[error(
+        "{} reads and writes whole sectors of {sector}, so a page of {page} bytes cannot be used; accepted: page={sector} \
+         or more", path.display()
+    )]
+    Sector {
+        /// The path of the drive.
+        path: PathBuf,
+        /// The size of a page in bytes.
+        page: u32,
+        /// The size of a sector in bytes.
+        sector: u32,
+    },
     /// io_uring is not available, or it is forbidden.
     #[error("io_uring cannot be used here ({0}); accepted here: engine=psync")]
     NoUring(io::Error),
@@ -247,6 +260,12 @@ impl DriveFile {
                 (bytes, is_block_device, is_empty, mark)
             }
         };
+        if let Some(sector) = sector(path).filter(|sector| !options.page_bytes.is_multiple_of(*sector)) {
+            if is_empty {
+                let _ = std::fs::remove_file(path);
+            }
+            return Err(OpenError::Sector { path: path.to_owned(), page: options.page_bytes, sector });
+        }
         // `check` accepts a file without a mark only if its contents may be lost, so nothing of it is kept.
         let (kept, whole) = match mark {
             Some(Mark::Whole | Mark::Loading) => (has, true),
@@ -324,6 +343,21 @@ pub(crate) fn write_flags(caps: &Caps, at: u64, bytes: u32, durable: bool) -> u3
     let is_atomic =
         bytes.is_power_of_two() && bytes <= caps.atomic_bytes && at.is_multiple_of(u64::from(bytes));
     (if is_atomic { UNTORN } else { 0 }) | (if durable { DURABLE } else { 0 })
+}
+
+/// Returns the unit of direct I/O in bytes; `None` if the system does not tell it.
+#[cfg(target_os = "linux")]
+fn sector(path: &Path) -> Option<u32> {
+    use rustix::fs::{AtFlags, StatxFlags};
+    /// The flag `STATX_DIOALIGN`, of Linux 6.1.
+    const ALIGNMENT: StatxFlags = StatxFlags::from_bits_retain(0x2000);
+    let found = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::empty(), ALIGNMENT).ok()?;
+    Some(found.stx_dio_offset_align).filter(|bytes| *bytes > 0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sector(_: &Path) -> Option<u32> {
+    None
 }
 
 /// Opens the drive with direct I/O, or through the page cache if the file system has no direct I/O.

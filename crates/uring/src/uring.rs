@@ -85,6 +85,8 @@ pub struct UringDevice {
     poll: bool,
     /// The parker, which lets threads wait for the ring; `None` if only one thread uses the device.
     parker: Option<Arc<RingParker>>,
+    /// The system's error code if it refuses to enter the ring, as some containers do. Every command fails then.
+    refused: Option<i32>,
     opened: Instant,
 }
 
@@ -116,6 +118,7 @@ impl UringDevice {
             scratch: Arena::new(longest),
             poll: options.poll,
             parker: parker.map(Arc::new),
+            refused: None,
             opened: Instant::now(),
         };
         let scratch = Arc::clone(&device.scratch);
@@ -178,10 +181,35 @@ impl UringDevice {
         let entry = self.entry(key);
         // SAFETY: the flight keeps file and buffer alive until its completion is reaped, and `drop` waits for
         // all flights.
-        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+        while self.refused.is_none() && unsafe { self.ring.submission().push(&entry) }.is_err() {
             // A full submission queue has room again when the kernel has taken its entries, so the entries
             // are submitted.
-            let _ = self.ring.submit();
+            self.hand_over();
+        }
+    }
+
+    /// Submits the queued entries to the kernel, without a wait.
+    fn hand_over(&mut self) {
+        let outcome = self.ring.submit();
+        self.entered(outcome);
+    }
+
+    /// Notes the outcome of entering the ring. An interrupted or busy call is repeated by the caller; any other
+    /// error would return for ever.
+    fn entered(&mut self, outcome: std::io::Result<usize>) {
+        let code = outcome.err().map(|error| error.raw_os_error().unwrap_or(libc::EIO));
+        let passes = [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ETIME];
+        self.refused = self.refused.or(code.filter(|code| !passes.contains(code)));
+    }
+
+    /// Ends all commands with the error of a ring that the system refuses to enter.
+    fn refuse(&mut self, code: i32, completions: &mut Vec<Completion>) {
+        let (at, page_bytes) = (self.now(), self.drive.caps.page_bytes);
+        for flight in self.flights.drain() {
+            let status = Err(IoError::System(flight.failure(Some(code), page_bytes)));
+            completions.push(Completion { tag: flight.tag, at, status });
+            // The kernel may have taken the command earlier and still use its buffer, so the buffer is not freed.
+            std::mem::forget(flight.buffer);
         }
     }
 
@@ -223,12 +251,20 @@ impl UringDevice {
             self.arenas.iter().position(holds).map(|place| place as u16)
         });
         let (at, bytes) = (lpn * u64::from(page), pages * page);
-        let key = self.flights.insert(Flight { tag, kind, buffer, done: 0, at, bytes, arena, durable });
+        let flight = Flight { tag, kind, buffer, done: 0, at, bytes, arena, durable };
+        if let Some(code) = self.refused {
+            let failure = flight.failure(Some(code), page);
+            return self.answered.push((tag, Err(IoError::System(failure))));
+        }
+        let key = self.flights.insert(flight);
         self.push(key);
     }
 
     /// Moves the kernel's completions to `completions`.
     fn reap(&mut self, completions: &mut Vec<Completion>) {
+        if let Some(code) = self.refused {
+            return self.refuse(code, completions);
+        }
         // The completion queue is borrowed during the loop, so commands are resubmitted only after the loop.
         let mut again = Vec::new();
         let (at, page_bytes) = (self.now(), self.drive.caps.page_bytes);
@@ -269,20 +305,23 @@ impl UringDevice {
     /// Submits the queued entries to the kernel, and waits for a completion or the deadline.
     fn enter(&mut self, deadline: Option<Nanos>) {
         if self.poll {
-            let _ = self.ring.submit();
-            while !self.has_completions() && deadline.is_none_or(|deadline| self.now() < deadline) {
+            self.hand_over();
+            let is_over = |device: &Self| deadline.is_some_and(|deadline| device.now() >= deadline);
+            while self.refused.is_none() && !self.has_completions() && !is_over(self) {
                 std::hint::spin_loop();
             }
             return;
         }
-        let Some(deadline) = deadline else {
-            // An interrupted wait is harmless, because every caller checks the completion queue again.
-            let _ = self.ring.submit_and_wait(1);
-            return;
+        // An interrupted wait is harmless, because every caller checks the completion queue again.
+        let outcome = match deadline {
+            None => self.ring.submit_and_wait(1),
+            Some(deadline) => {
+                let left = deadline.saturating_sub(self.now());
+                let timespec = types::Timespec::from(Duration::from_nanos(left.0));
+                self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&timespec))
+            }
         };
-        let left = deadline.saturating_sub(self.now());
-        let timespec = types::Timespec::from(Duration::from_nanos(left.0));
-        let _ = self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&timespec));
+        self.entered(outcome);
     }
 }
 
@@ -336,8 +375,8 @@ impl Device for UringDevice {
         self.errands += 1;
         if !self.fresh.is_empty() {
             self.begin_fresh();
-            // If this call fails, the next wait submits the commands.
-            let _ = self.ring.submit();
+            // If this call fails, the next wait submits the commands, or ends them.
+            self.hand_over();
         }
         let (file, caps) = (Arc::clone(&self.drive.file), self.drive.caps.clone());
         let scratch = Arc::clone(&self.scratch);
@@ -360,7 +399,7 @@ impl Device for UringDevice {
             // completions. (For a ring of a single thread, completions may also appear only when the kernel
             // is entered.)
             if self.parker.is_none() || !self.ring.submission().is_empty() {
-                let _ = self.ring.submit();
+                self.hand_over();
                 self.reap(completions);
             }
             return;
@@ -400,6 +439,38 @@ impl Drop for UringDevice {
             completions.clear();
             self.enter(None);
             self.reap(&mut completions);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: if the system refuses to enter the ring, as the filters of some containers do, every command ends
+    /// with its error. The ring's file is replaced here by one that is no ring.
+    #[test]
+    fn commands_end_if_the_ring_cannot_be_entered() {
+        let path = std::env::temp_dir().join(format!("fulgurite-refused-{}", std::process::id()));
+        let options = DriveOptions { pages: Some(16), ..DriveOptions::default() };
+        let opened = UringDevice::open(&path, &options);
+        std::fs::remove_file(&path).unwrap();
+        // Where io_uring is forbidden altogether, the drive does not open.
+        let mut device = match opened {
+            Err(OpenError::NoUring(_)) => return,
+            opened => opened.unwrap(),
+        };
+        let no_ring = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: both files are open, and the ring's memory stays mapped.
+        assert!(unsafe { libc::dup2(no_ring.as_raw_fd(), device.ring.as_raw_fd()) } >= 0);
+        for (tag, deadline) in [(1, None), (2, Some(Nanos::from_micros(u64::from(u32::MAX)))), (3, None)] {
+            let operation = Operation::Read { lpn: Lpn(0), pages: 1, into: None };
+            device.submit(Command { tag: Tag(tag), operation }).unwrap();
+            let mut completions = Vec::new();
+            device.wait(deadline, &mut completions);
+            let ended: Vec<_> = completions.iter().map(|completion| completion.tag).collect();
+            assert_eq!(ended, [Tag(tag)]);
+            assert!(matches!(completions[0].status, Err(IoError::System(Failure { code: Some(_), .. }))));
         }
     }
 }
