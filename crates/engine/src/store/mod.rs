@@ -178,7 +178,7 @@ impl Store {
             Some(Named::Index(_)) => Err(Error::Options(format!("`{name}` is an index, not a table"))),
             None => {
                 let make = |tree| Named::Table(Table(tree));
-                match self.create_tree(name, make).await? {
+                match self.create_tree(name, make, None).await? {
                     Named::Table(table) => Ok(table),
                     Named::Index(_) => Err(Error::Options(format!("`{name}` is an index, not a table"))),
                 }
@@ -209,6 +209,8 @@ impl Store {
     /// records of the table. `extract` returns the index keys of a record. The store does not save this
     /// function, so call `create_index` after each opening, before the table is written. It must return the
     /// same keys for the same record every time.
+    ///
+    /// Transactions may write to the table during the call: they write to the new index too.
     pub fn create_index<'a>(
         &'a self,
         table: Table,
@@ -221,8 +223,8 @@ impl Store {
             let named = match known {
                 Some(named) => named,
                 None => {
-                    self.create_tree(name, move |tree| Named::Index(Index { tree, table, complete: false }))
-                        .await?
+                    let make = move |tree| Named::Index(Index { tree, table, complete: false });
+                    self.create_tree(name, make, Some(Rc::clone(&extract))).await?
                 }
             };
             let Named::Index(mut index) = named else {
@@ -258,31 +260,51 @@ impl Store {
     /// Adds the index entries of every record of a table.
     async fn fill_index(&self, table: Table) -> Result<(), Error> {
         let mut low: Bound<Vec<u8>> = Bound::Unbounded;
-        let mut together = INDEXED_TOGETHER;
+        let (mut most, mut together) = (INDEXED_TOGETHER, INDEXED_TOGETHER);
         loop {
-            let transaction = self.begin();
-            let range = (low.as_ref().map(|key| &key[..]), Bound::Unbounded);
-            let scan = transaction.scan(table, range, Direction::Forward);
-            let records: Vec<Record> = scan.limit(together).all().await?;
-            let Some((last, _)) = records.last().cloned() else { return Ok(()) };
-            for (key, value) in &records {
-                transaction.index_record(table, key, value).await?;
-            }
-            match transaction.commit().await {
-                Ok(()) => low = Bound::Excluded(last),
+            match self.index_first(table, low.as_ref().map(|key| &key[..]), together).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(last)) => {
+                    low = Bound::Excluded(last);
+                    together = (together * 2).min(most);
+                }
                 // A transaction with many long entries may be too large for a small log, so fewer records are
                 // indexed at once.
-                Err(Error::TransactionTooLarge { .. }) if records.len() > 1 => together = records.len() / 2,
+                Err(Error::TransactionTooLarge { .. }) if together > 1 => {
+                    most = together / 2;
+                    together = most;
+                }
+                // Fewer records are locked at once, so that the writers of the table rarely get in the way again.
+                Err(Error::Deadlock) => together = (together / 2).max(1),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Creates a tree, unless its name is refused.
+    /// Adds the index entries of the first records from `low` on, at most `most`, in one transaction. Returns the
+    /// key of the last of them; `None` if there is none.
+    async fn index_first(
+        &self,
+        table: Table,
+        low: Bound<&[u8]>,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let transaction = self.begin();
+        let scan = transaction.scan(table, (low, Bound::Unbounded), Direction::Forward);
+        let records: Vec<Record> = scan.limit(most).all().await?;
+        for (key, value) in &records {
+            transaction.index_record(table, key, value).await?;
+        }
+        transaction.commit().await?;
+        Ok(records.into_iter().next_back().map(|(key, _)| key))
+    }
+
+    /// Creates a tree, unless its name is refused. `extract` is the function of an index.
     async fn create_tree(
         &self,
         name: &str,
         named: impl FnOnce(Tree) -> Named + 'static,
+        extract: Option<Extract>,
     ) -> Result<Named, Error> {
         self.0.check_open()?;
         let longest = longest_key(self.0.page_bytes());
@@ -291,11 +313,16 @@ impl Store {
         }
         let (store, name) = (self.clone(), name.to_owned());
         // Runs to completion even if the caller gives up: a logged operation must be applied.
-        to_its_end(self.handle(), async move { store.add_tree(&name, named).await }).await
+        to_its_end(self.handle(), async move { store.add_tree(&name, named, extract).await }).await
     }
 
     /// Creates a tree. One log record contains its root page and its record in the catalogue.
-    async fn add_tree(&self, name: &str, named: impl FnOnce(Tree) -> Named) -> Result<Named, Error> {
+    async fn add_tree(
+        &self,
+        name: &str,
+        named: impl FnOnce(Tree) -> Named,
+        extract: Option<Extract>,
+    ) -> Result<Named, Error> {
         let shard = &self.0;
         let root = shard.pick().await?;
         let turn = shard.jobs.structure_turn().await;
@@ -321,6 +348,10 @@ impl Store {
         let (since, lsn) = shard.restructure(held, deltas, vec![op.clone()])?;
         shard.transactions.commits_mut().append(since, lsn, true);
         shard.state.catalogue_mut().add(name.as_bytes(), &value)?;
+        // Writers of the table may run at the next wait, and an index without its function would refuse them.
+        if let (Named::Index(index), Some(extract)) = (named, extract) {
+            shard.state.catalogue_mut().set_extract(index, extract);
+        }
         drop(turn);
         let at = Applied { since, lsn, keep_old: false };
         let applied = insist(async || shard.apply(shard.tree(CATALOGUE)?, &op, at).await);

@@ -1,8 +1,10 @@
 //! Tests indexes: entries that are too long, a small log, and limits of scans.
 
-use crate::common::{mem, options, run};
+use crate::common::{all, mem, options, run};
+use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::Executor;
-use fulgurite_engine::{Direction, Error, Extract, Index, IndexRow, Options, Store};
+use fulgurite_engine::{Direction, Error, Extract, Index, IndexRow, Options, Store, Table};
+use std::cell::{Cell, RefCell};
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -60,6 +62,85 @@ fn a_snapshot_that_is_older_than_an_index_is_refused() {
             "the table is readable"
         );
         assert_eq!(rows(&store, index).await.len(), 2);
+    });
+}
+
+/// Puts two random records in each transaction until it is told to stop, and repeats a transaction that was
+/// aborted to resolve a deadlock. Returns the number of commits.
+async fn write_until(store: Store, table: Table, seed: u64, stop: Rc<Cell<bool>>) -> Result<u64, Error> {
+    let (mut prng, mut commits) = (Prng::new(seed, "writers"), 0);
+    while !stop.get() {
+        let transaction = store.begin();
+        let mut outcome = Ok(());
+        for _ in 0..2 {
+            let (key, byte) = (prng.below(300) as u32, prng.below(200) as u8 + 2);
+            outcome = match prng.below(4) {
+                0 => transaction.delete(table, &key.to_be_bytes()).await,
+                _ => transaction.put(table, &key.to_be_bytes(), &[byte; 100]).await,
+            };
+            if outcome.is_err() {
+                break;
+            }
+        }
+        if outcome.is_ok() {
+            outcome = transaction.commit().await;
+        }
+        match outcome {
+            Ok(()) => commits += 1,
+            Err(Error::Deadlock) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(commits)
+}
+
+/// The rule: the writers of a table go on while an index is made, and the index is exact when the call returns.
+#[test]
+fn an_index_is_made_beside_writers() {
+    run(&Executor::new(mem()), |handle| async move {
+        // The old versions of many commits must fit, so that the snapshots below do not become too old.
+        let roomy = Options { memory_bytes: 8 << 20, ..options() };
+        let store = Store::create(handle.clone(), roomy).await.unwrap();
+        let table = store.create_table("table").await.unwrap();
+        let (stop, outcomes) = (Rc::new(Cell::new(false)), Rc::new(RefCell::new(Vec::new())));
+        for seed in 0..8 {
+            let (store, stop, outcomes) = (store.clone(), Rc::clone(&stop), Rc::clone(&outcomes));
+            handle.spawn(async move {
+                let outcome = write_until(store, table, seed, stop).await;
+                outcomes.borrow_mut().push(outcome);
+            });
+        }
+        let mut indexes = Vec::new();
+        for number in 0..10 {
+            handle.sleep_until(handle.now() + Nanos::from_micros(2_000)).await;
+            let name = format!("index {number}");
+            let index = store.create_index(table, &name, short_and_value()).await.unwrap();
+            indexes.push(index);
+            // The snapshot of this moment has the entries of every record, before the writers go on.
+            let snapshot = store.snapshot();
+            let records = snapshot.scan(table, ALL, Direction::Forward).all().await.unwrap().len();
+            let found = snapshot.index_scan(index, ALL, Direction::Forward).all().await.unwrap().len();
+            assert_eq!(found, 2 * records, "{name}");
+        }
+        stop.set(true);
+        while outcomes.borrow().len() < 8 {
+            handle.sleep_until(handle.now() + Nanos::from_micros(1_000)).await;
+        }
+        for outcome in outcomes.borrow().iter() {
+            assert!(outcome.as_ref().is_ok_and(|commits| *commits > 100), "{outcome:?}");
+        }
+        let mut expected: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for (key, value) in all(&store, "table").await.unwrap() {
+            expected.extend([(vec![1], key.clone()), (value, key)]);
+        }
+        expected.sort_unstable();
+        for index in indexes {
+            let mut found: Vec<_> =
+                rows(&store, index).await.into_iter().map(|row| (row.index_key, row.key)).collect();
+            found.sort_unstable();
+            assert!(found == expected, "{} entries, not {}", found.len(), expected.len());
+        }
+        is_sound(&store).await;
     });
 }
 
