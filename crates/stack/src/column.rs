@@ -371,6 +371,7 @@ columns! {
     PagesUsed "pages_used" Number [] "pages in use";
     PagesFree "pages_free" Number [] "pages that are free";
     PagesUnused "pages_unused" Number [] "pages that are marked as used but not referenced";
+    PiecesUnused "pieces_unused" Number [] "pieces of large values that belong to no record";
     PagesCopied "pages_copied" Number [] "pages that a backup copied";
     CopiedBytes "copied_bytes" Bytes [] "bytes that a backup copied, the log included";
     LogUsedBytes "log_used_bytes" Bytes [] "bytes of the log that recovery would read now";

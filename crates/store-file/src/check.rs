@@ -62,6 +62,7 @@ fn report_of(file: &StoreFile, Found { report, tables }: &Found) -> Report {
     row.set(Column::Records, report.records);
     row.set(Column::PagesChecked, report.pages);
     row.set(Column::PagesUnused, report.unused_pages);
+    row.set(Column::PiecesUnused, report.unused_pieces);
     row.set(Column::Problems, report.problems.len() as u64);
     let looked_at = format!(
         "{} page{}, {} record{} in {} table{}",
@@ -94,6 +95,13 @@ fn report_of(file: &StoreFile, Found { report, tables }: &Found) -> Report {
             false => "nothing leads to them: they are empty or hold lost records; repair searches them",
         };
         text += &format!("{} pages are marked as used, and {what}\n", report.unused_pages);
+    }
+    if report.unused_pieces > 0 {
+        let what = match report.problems.is_empty() {
+            true => "an interrupted bulk load left them, and they only take up space; repair leaves them out",
+            false => "an interrupted bulk load left them, or the records that had them are lost",
+        };
+        text += &format!("{} pieces of large values belong to no record: {what}\n", report.unused_pieces);
     }
     Report { rows, text: Some(text), verdict }
 }

@@ -90,5 +90,10 @@ pub(super) async fn check(world: &World) -> Result<(), Stop> {
         let text = format!("{} problems; the first: {problem}", report.problems.len());
         world.violate(Violation::new(ViolationKind::Structure, text));
     }
+    // Only an interrupted bulk load may leave pieces without a record, and no history has one.
+    if report.unused_pieces > 0 {
+        let text = format!("{} pieces of large values belong to no record", report.unused_pieces);
+        world.violate(Violation::new(ViolationKind::Structure, text));
+    }
     Ok(())
 }

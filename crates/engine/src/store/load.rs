@@ -15,7 +15,7 @@ const PIECES_SHARE: u64 = 64;
 
 /// A bulk load of a table that is in progress. Dropping it before [`BulkLoad::finish`] leaves the table
 /// empty. Pieces of large values that were already committed then remain and take space: [`Store::check`]
-/// reports them, and [`repair`](crate::repair()) leaves them out.
+/// counts them, and [`repair`](crate::repair()) leaves them out.
 pub struct BulkLoad {
     store: Store,
     load: Load,
