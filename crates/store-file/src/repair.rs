@@ -36,8 +36,12 @@ pub fn repair(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
         }
         left -= 1;
     };
-    new.finish()?;
-    Ok(report_of(file, out, &report))
+    // A store without a table is of no use, so no file remains.
+    let has_tables = !report.tables.is_empty() || report.is_whole();
+    if has_tables {
+        new.finish()?;
+    }
+    Ok(report_of(file, out, &report, has_tables))
 }
 
 /// Repairs the store into a new store of `bytes` bytes.
@@ -54,7 +58,7 @@ fn try_repair(
     Ok((new, outcome.map_err(StackError::run)?))
 }
 
-fn report_of(file: &StoreFile, out: &Path, report: &RepairReport) -> Report {
+fn report_of(file: &StoreFile, out: &Path, report: &RepairReport, is_saved: bool) -> Report {
     let [name, out] = [&file.path, out].map(|path| path.display().to_string());
     let mut rows = Vec::new();
     let mut words = String::new();
@@ -81,13 +85,17 @@ fn report_of(file: &StoreFile, out: &Path, report: &RepairReport) -> Report {
         words += &format!("{note}\n");
         let mut row = Row::default();
         row.set(Column::File, name.as_str());
-        row.set(Column::Out, out.as_str());
+        if is_saved {
+            row.set(Column::Out, out.as_str());
+        }
         row.set(Column::Problem, note);
         rows.push(row);
     }
     let verdict = if report.is_whole() {
         words += &format!("everything was saved in {out}\n");
         Ok(())
+    } else if !is_saved {
+        Err(StackError::run(format!("{name} has no table that can be read, so {out} was not made")))
     } else {
         Err(StackError::run(format!("a part of {name} is lost; the rest is in {out}")))
     };

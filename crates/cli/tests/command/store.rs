@@ -430,6 +430,18 @@ fn a_store_that_does_not_open_is_repaired() {
     assert_eq!(done(&folder, "scan from-torn t"), rows);
 }
 
+/// The rule: a repair that finds no table says so, and leaves no file.
+#[test]
+fn a_repair_without_a_table_makes_no_file() {
+    let folder = Folder::new();
+    loaded(&folder, "a", &rows(100));
+    fs::write(folder.0.join("cut"), &folder.read("a")[..8192]).unwrap();
+    let said =
+        refused(&folder, "repair cut out", 1, &["cut has no table that can be read", "out was not made"]);
+    assert!(!said.stderr.contains("the rest is in"), "{}", said.stderr);
+    assert!(!folder.0.join("out").exists());
+}
+
 #[test]
 fn a_backup_is_a_store_of_its_own() {
     let folder = Folder::new();
