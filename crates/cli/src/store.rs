@@ -21,10 +21,13 @@ pub(crate) fn run(command: StoreCommand, common: &Common) -> Result<(), StackErr
             let load = |progress: &Progress| {
                 let kept = progress.clone();
                 interrupt::leaves(move || match kept.durable() {
-                    0 => format!("no record is in {file} for sure; load them again"),
+                    0 => format!(
+                        "{file} may have the first records and no others; fulgurite check {file} counts them; load \
+                            all again: a later row wins"
+                    ),
                     records => format!(
-                        "the first {records} records are in {file} for sure; load the rest again, or all: a later \
-                            row wins"
+                        "{file} has the first {records} records and may have more; fulgurite check {file} counts them; \
+                            load the rest again, or all: a later row wins"
                     ),
                 });
                 store::load(&asked, progress)
