@@ -10,7 +10,8 @@ use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, SHARDS, Store, Table};
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The largest number of records and bytes of one transaction.
@@ -63,12 +64,19 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Report, StackError
     let began = Instant::now();
     let metadata = fs::symlink_metadata(&file.path);
     let is_new = metadata.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    let opened = if is_new { create(&file, &sizes, input.bytes)? } else { open(&file, &sizes)? };
+    let (opened, inode) = if is_new {
+        create(&file, &sizes, input.bytes)?
+    } else {
+        (open(&file, &sizes)?, inode_of(&file.path))
+    };
     let Opened { executor, store } = opened;
     let (progress, saved) = (progress.clone(), Instant::now());
     let loading = Loading { file: file.clone(), store, table, input, progress, saved };
     match executor.block_on(loading.run()).map_err(StackError::run)? {
-        Ok(loaded) => Ok(report_of(asked, loaded, began.elapsed())),
+        Ok(loaded) => {
+            refuse_other_file(&asked.file.path, inode)?;
+            Ok(report_of(asked, loaded, began.elapsed()))
+        }
         Err(Stopped { error, records }) => {
             if is_new && records == 0 {
                 // Remove the new store, since it would stay empty. If removing it fails, an empty and sound
@@ -79,6 +87,28 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Report, StackError
             Err(error)
         }
     }
+}
+
+/// The device and the inode of a file; `None` if there is no file.
+type Inode = Option<(u64, u64)>;
+
+fn inode_of(path: &Path) -> Inode {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Fails if the file at `path` is not the one that was opened, or lost its end. The system reports no error for
+/// writes to a file that another process removes or cuts.
+fn refuse_other_file(path: &Path, opened: Inode) -> Result<(), StackError> {
+    let what = match inode_of(path) {
+        None => "removed",
+        found if found != opened => "replaced",
+        _ if !fulgurite_uring::is_drive(path) => "cut",
+        _ => return Ok(()),
+    };
+    Err(StackError::run(format!(
+        "{} was {what} by another process during the load, so records are lost; load them again into a new file",
+        path.display()
+    )))
 }
 
 fn report_of(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Report {
@@ -112,15 +142,17 @@ fn report_of(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Report {
 }
 
 /// Creates a store in a new file. The file appears with the store in it, or does not appear.
-fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened, StackError> {
+fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<(Opened, Inode), StackError> {
     let (bytes, options) = plan(file, sizes, input)?;
     let new = NewFile::begin("FILE", &file.path, bytes)?;
     let executor = Executor::new(open_drive(&new.unfinished())?);
     let making = Store::create(executor.handle(), options);
     let made = executor.block_on(making).map_err(StackError::run)?;
     let store = made.map_err(|error| refused_options(file, sizes, error))?;
+    // The inode is read before the file has its name, so that no other process can have replaced it.
+    let inode = inode_of(&new.unfinished());
     new.finish()?;
-    Ok(Opened { executor, store })
+    Ok((Opened { executor, store }, inode))
 }
 
 /// Opens an existing store for writing.

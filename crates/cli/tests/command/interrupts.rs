@@ -228,3 +228,42 @@ fn an_interrupted_load_reports_the_durable_records() {
     let found = folder.run("scan s t").stdout.lines().count();
     assert!(kept >= 50 && found >= kept, "{said} {found}");
 }
+
+/// The rule: a load fails if another process removes, replaces or cuts the file of the store meanwhile.
+#[test]
+fn a_load_into_a_file_that_changes_meanwhile_fails() {
+    let change: [(&str, fn(&Path)); 3] = [
+        ("removed", |file| std::fs::remove_file(file).unwrap()),
+        ("replaced", |file| {
+            std::fs::remove_file(file).unwrap();
+            std::fs::write(file, "another").unwrap();
+        }),
+        ("cut", |file| std::fs::File::options().write(true).open(file).unwrap().set_len(1 << 20).unwrap()),
+    ];
+    for (word, change) in change {
+        let folder = Folder::new();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
+            .args("load s t --size 4MiB --log 512KiB".split(' '))
+            .current_dir(&folder.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut rows = child.stdin.take().unwrap();
+        writeln!(rows, "1,value").unwrap();
+        let file = folder.0.join("s");
+        while !file.exists() {
+            sleep(Duration::from_millis(10));
+        }
+        change(&file);
+        writeln!(rows, "2,value").unwrap();
+        drop(rows);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(1) && said.contains(&format!("s was {word} by")),
+            "{word}: {said}"
+        );
+    }
+}
