@@ -105,8 +105,8 @@ pub enum OpenError {
     PageSize(u32),
     /// The pages are smaller than the sectors of the drive, or than the blocks of its file system.
     #[error(
-        "{} reads and writes whole sectors of {sector}, so a page of {page} bytes cannot be used; accepted: page={sector} \
-         or more", path.display()
+        "{} reads and writes whole sectors of {sector} bytes, so a page of {page} bytes cannot be used; accepted: \
+         page={sector} or more", path.display()
     )]
     Sector {
         /// The path of the drive.
