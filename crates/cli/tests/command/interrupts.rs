@@ -232,7 +232,8 @@ fn an_interrupted_load_reports_the_durable_records() {
 /// The rule: a load fails if another process removes, replaces or cuts the file of the store meanwhile.
 #[test]
 fn a_load_into_a_file_that_changes_meanwhile_fails() {
-    let change: [(&str, fn(&Path)); 3] = [
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 3] = [
         ("removed", |file| std::fs::remove_file(file).unwrap()),
         ("replaced", |file| {
             std::fs::remove_file(file).unwrap();
@@ -240,7 +241,7 @@ fn a_load_into_a_file_that_changes_meanwhile_fails() {
         }),
         ("cut", |file| std::fs::File::options().write(true).open(file).unwrap().set_len(1 << 20).unwrap()),
     ];
-    for (word, change) in change {
+    for (word, change) in changes {
         let folder = Folder::new();
         let mut child = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
             .args("load s t --size 4MiB --log 512KiB".split(' '))
