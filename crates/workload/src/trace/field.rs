@@ -75,36 +75,59 @@ fn not_a_time(field: &[u8]) -> String {
 /// if the line is of any other kind. Slower functions then parse that line or refuse it with a reason.
 pub(crate) struct Plain<'a>(pub &'a [u8]);
 
-impl Plain<'_> {
+impl<'a> Plain<'a> {
     /// Parses a number of at most 19 digits.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u64> {
         // Eight bytes are parsed at once if there are as many. The numbers differ in length, so a loop over
         // digits would have one mispredicted branch for each number.
-        if let Some((bytes, _)) = self.0.split_first_chunk::<8>() {
-            let (value, length) = leading_number(u64::from_le_bytes(*bytes));
-            if length < 8 {
-                self.0 = &self.0[length..];
-                return (length > 0).then_some(value);
-            }
-        }
-        self.long_number()
+        let Some((bytes, _)) = self.0.split_first_chunk::<8>() else { return self.more_digits(0, 0) };
+        let (value, length) = leading_number(u64::from_le_bytes(*bytes));
+        if length == 8 { self.long_number(value) } else { self.number_of(value, length) }
     }
 
-    /// Parses a number of at most 19 digits, digit by digit.
-    #[inline]
-    fn long_number(&mut self) -> Option<u64> {
-        let (mut value, mut length) = (0u64, 0);
+    /// Parses a number whose first eight digits have this value.
+    #[inline(never)]
+    fn long_number(&mut self, first: u64) -> Option<u64> {
+        let Some((bytes, _)) = self.0[8..].split_first_chunk::<8>() else {
+            return self.more_digits(first, 8);
+        };
+        let (next, length) = leading_number(u64::from_le_bytes(*bytes));
+        let value = first * POWERS_OF_TEN[length] + next;
+        if length == 8 { self.more_digits(value, 16) } else { self.number_of(value, 8 + length) }
+    }
+
+    /// Parses a number of which this many digits, with this value, are known, digit by digit.
+    #[inline(never)]
+    fn more_digits(&mut self, known: u64, digits: usize) -> Option<u64> {
+        let (mut value, mut length) = (known, digits);
         while let Some(digit) =
             self.0.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9)
         {
-            // A number that overflows here has at least 20 digits, so the check of the length below refuses
-            // it.
+            // A number that overflows here has at least 20 digits, so the check of the length refuses it.
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
             length += 1;
         }
-        self.0 = &self.0[length..];
-        (1..=19).contains(&length).then_some(value)
+        self.number_of(value, length)
+    }
+
+    /// Consumes a number of this many digits and returns its value.
+    #[inline]
+    fn number_of(&mut self, value: u64, digits: usize) -> Option<u64> {
+        self.0 = &self.0[digits..];
+        (1..=19).contains(&digits).then_some(value)
+    }
+
+    /// Consumes a field that ends with a comma, and the comma. The field has printable ASCII characters only and no
+    /// quotes.
+    #[inline]
+    pub(crate) fn field(&mut self) -> Option<&'a [u8]> {
+        let is_end = |byte: &u8| !matches!(byte, b'!' | b'#'..=b'+' | b'-'..=b'~');
+        let length = self.0.iter().position(is_end)?;
+        let (field, rest) = self.0.split_at(length);
+        self.0 = rest;
+        self.byte(b',')?;
+        Some(field)
     }
 
     /// Consumes the next byte.
@@ -145,6 +168,9 @@ impl Plain<'_> {
         seconds.checked_mul(1_000_000_000)?.checked_add(fraction).map(Nanos).filter(|_| has_nine_places)
     }
 }
+
+/// The powers of ten up to that of eight digits.
+const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// Parses lines from the start of `text` with `line`, until `records` has `most` records. Stops before a line
 /// that `line` does not accept, an incomplete line and a record of length zero. Returns the number of bytes
@@ -339,6 +365,30 @@ mod tests {
         }
     }
 
+    /// The slow and obvious oracle: the value and the number of digits at the start of a text.
+    fn digit_by_digit(text: &[u8]) -> (u128, usize) {
+        let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        (text[..count].iter().fold(0, |value, digit| value * 10 + u128::from(digit - b'0')), count)
+    }
+
+    #[test]
+    fn numbers_of_every_length_and_end() {
+        for count in 0..=25usize {
+            for rest in ["", ",", ",1", ",4096,17,0,0", "x4096,17,0,0"] {
+                for leading in
+                    ["1234567890123456789012345", "0000000000000000000000001", "9999999999999999999999999"]
+                {
+                    let text = format!("{}{rest}", &leading[..count]);
+                    let mut line = Plain(text.as_bytes());
+                    let (value, digits) = digit_by_digit(text.as_bytes());
+                    let expected = u64::try_from(value).ok().filter(|_| (1..=19).contains(&digits));
+                    assert_eq!(line.number(), expected, "{text}");
+                    assert!(expected.is_none() || line.0 == rest.as_bytes(), "{text}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn parsing_eight_bytes_at_once_equals_parsing_digit_by_digit() {
         // The cases are every byte value after each number of digits, and numbers of every length.
@@ -346,11 +396,9 @@ mod tests {
             for byte in 0..=255u8 {
                 let mut text = *b"98765432";
                 text[length] = byte;
-                let mut expected = Plain(&text);
-                let value = expected.long_number();
+                let (value, count) = digit_by_digit(&text);
                 let (found, digits) = leading_number(u64::from_le_bytes(text));
-                assert_eq!(text.len() - digits, expected.0.len(), "{text:?}");
-                assert!(digits == 0 && value.is_none() || value == Some(found), "{text:?}");
+                assert_eq!((u128::from(found), digits), (value, count), "{text:?}");
             }
         }
         for number in (0..10_000_000_000_000_000_000).step_by((1 << 59) + 12_347).chain(0..2_000) {

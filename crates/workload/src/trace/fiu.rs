@@ -54,6 +54,6 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let at = Nanos(number("time", parts().next().unwrap_or_default(), u64::MAX)?);
     number("major", major, u64::from(u32::MAX))?;
     number("minor", minor, u64::from(u32::MAX))?;
-    let device = [major, b",", minor].concat();
-    state.request(&device, Record::new(at, op, sectors("LBA", lba)?, sectors("blocks", count)?))
+    let record = Record::new(at, op, sectors("LBA", lba)?, sectors("blocks", count)?);
+    state.request_in(&[major, b",", minor], record)
 }

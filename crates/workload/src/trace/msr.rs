@@ -5,7 +5,7 @@
 //! traces. Time and response time are in units of 100 ns, called ticks here, and the time counts from 1601.
 //! Offset and size are in bytes. A disk of a host is a volume.
 
-use super::field::{Separator, fields, is_header, number, quote, read_or_write};
+use super::field::{Plain, Separator, fields, is_header, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, VolumeColumn, Writer};
 use super::state::ReaderState;
@@ -44,37 +44,71 @@ const TICK_NS: u64 = 100;
 const BELOW_TICK: Loss =
     Loss { what: "times below 100 ns", of: |record| !record.at.0.is_multiple_of(TICK_NS) };
 
+/// The fields of a line, without the response time.
+struct Fields<'a> {
+    ticks: u64,
+    host: &'a [u8],
+    disk: &'a [u8],
+    op: Op,
+    start: u64,
+    length: u64,
+}
+
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
-    if line.is_empty() || is_header(line, Separator::Comma, 7) {
-        return Ok(Line::Nothing);
-    }
-    let form = "time,host,disk,type,offset,size,response";
-    let [time, host, disk, kind, offset, size, _] = fields(line, Separator::Comma, form)?;
-    let op = match kind {
-        b"Read" | b"read" => Op::Read,
-        b"Write" | b"write" => Op::Write,
-        _ => return Err(format!("type {} is unknown; Read and Write are known", quote(kind))),
+    let fields = match usual_fields(line) {
+        Some(fields) => fields,
+        None if line.is_empty() || is_header(line, Separator::Comma, 7) => return Ok(Line::Nothing),
+        None => all_fields(line)?,
     };
+    let Fields { ticks, host, disk, op, start, length } = fields;
     // Times are made relative to the first line, because ticks since 1601 would overflow in nanoseconds. The
     // reader needs only differences.
-    let ticks = number("time", time, u64::MAX)?;
     let origin = *state.origin.get_or_insert(ticks);
     state.base = u128::from(origin) * u128::from(TICK_NS);
     let most = origin.saturating_add((u64::MAX - ORIGIN_NS) / TICK_NS);
     if ticks > most {
-        return Err(format!("time {} is out of range; at most {most}", quote(time)));
+        return Err(format!("time `{ticks}` is out of range; at most {most}"));
     }
     // A time of 0 is centuries before that of the first line. It becomes the earliest representable time.
     let at = match ticks.checked_sub(origin) {
         Some(since) => ORIGIN_NS + since * TICK_NS,
         None => ORIGIN_NS.saturating_sub((origin - ticks).saturating_mul(TICK_NS)),
     };
-    let at = Nanos(at);
-    let start = number("offset", offset, u64::MAX)?;
-    let length = number("size", size, u64::MAX)?;
     // Disks of different hosts have the same numbers, so the name of a volume includes the host.
-    let volume = [host, b".", disk].concat();
-    state.request(&volume, Record::new(at, op, start, length))
+    state.request_in(&[host, b".", disk], Record::new(Nanos(at), op, start, length))
+}
+
+/// Returns the fields of a usual line in one pass: one without white space and quotes.
+#[inline]
+fn usual_fields(line: &[u8]) -> Option<Fields<'_>> {
+    let mut rest = Plain(line);
+    let ticks = rest.number()?;
+    rest.byte(b',')?;
+    let (host, disk) = (rest.field()?, rest.field()?);
+    let op = operation(rest.field()?)?;
+    let start = rest.number()?;
+    rest.byte(b',')?;
+    let length = rest.number()?;
+    rest.byte(b',')?;
+    (!rest.0.contains(&b',')).then_some(Fields { ticks, host, disk, op, start, length })
+}
+
+fn all_fields(line: &[u8]) -> Result<Fields<'_>, String> {
+    let form = "time,host,disk,type,offset,size,response";
+    let [time, host, disk, kind, offset, size, _] = fields(line, Separator::Comma, form)?;
+    let op = operation(kind)
+        .ok_or_else(|| format!("type {} is unknown; Read and Write are known", quote(kind)))?;
+    let ticks = number("time", time, u64::MAX)?;
+    let (start, length) = (number("offset", offset, u64::MAX)?, number("size", size, u64::MAX)?);
+    Ok(Fields { ticks, host, disk, op, start, length })
+}
+
+fn operation(kind: &[u8]) -> Option<Op> {
+    match kind {
+        b"Read" | b"read" => Some(Op::Read),
+        b"Write" | b"write" => Some(Op::Write),
+        _ => None,
+    }
 }
 
 /// The time of the first line, so that earlier times are not negative.

@@ -296,6 +296,10 @@ pub struct ReaderState {
     volumes: FxHashMap<Arc<[u8]>, u32>,
     /// The names of the volumes, in the order of first appearance.
     names: Vec<Arc<[u8]>>,
+    /// The index in `names` of the volume of the last request.
+    recent: usize,
+    /// A buffer for a name that consists of parts.
+    name: Vec<u8>,
     /// The names of some volumes that the options do not select, for error messages.
     others: Vec<Box<[u8]>>,
     prng: Prng,
@@ -316,6 +320,8 @@ impl ReaderState {
             more_decisions: 0,
             volumes: FxHashMap::default(),
             names: Vec::new(),
+            recent: 0,
+            name: Vec::new(),
             others: Vec::new(),
             // The seed is fixed, so that the same operations are drawn each time the trace is read.
             prng: Prng::new(42, "operations of a trace without any"),
@@ -383,13 +389,15 @@ impl ReaderState {
 
     /// Returns the number of a volume. Returns `None` if the options select another volume.
     fn number_of(&mut self, volume: &[u8]) -> Result<Option<u32>, String> {
-        // A trace with a single volume needs no look-up.
-        if let Some(last) = self.names.last()
-            && **last == *volume
+        // Successive requests are often to one volume, which then needs no look-up.
+        if let Some(recent) = self.names.get(self.recent)
+            && **recent == *volume
         {
-            return Ok(Some(self.names.len() as u32));
+            return Ok(Some(self.recent as u32 + 1));
         }
         if let Some(number) = self.volumes.get(volume) {
+            // Numbers count from one.
+            self.recent = *number as usize - 1;
             return Ok(Some(*number));
         }
         if volume.len() > VOLUME_NAME_BYTES_AT_MOST {
@@ -408,6 +416,7 @@ impl ReaderState {
             return Err(format!("more than {VOLUMES_AT_MOST} volumes; choose one with volume="));
         }
         let name: Arc<[u8]> = volume.into();
+        self.recent = self.names.len();
         self.names.push(Arc::clone(&name));
         // The check above bounds the number.
         let number = self.names.len() as u32;
@@ -421,6 +430,16 @@ impl ReaderState {
             Some(volume) => Line::Request(Record { volume, ..record }),
             None => Line::Skip("a request to another volume"),
         })
+    }
+
+    /// Returns a request to a volume whose name consists of these parts; see [`ReaderState::request`].
+    pub(super) fn request_in(&mut self, parts: &[&[u8]], record: Record) -> Result<Line, String> {
+        let mut name = std::mem::take(&mut self.name);
+        name.clear();
+        parts.iter().for_each(|part| name.extend_from_slice(part));
+        let line = self.request(&name, record);
+        self.name = name;
+        line
     }
 
     /// Draws whether a request is a write, with the probability `write_share`.
