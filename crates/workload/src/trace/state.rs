@@ -298,8 +298,6 @@ pub struct ReaderState {
     names: Vec<Arc<[u8]>>,
     /// The index in `names` of the volume of the last request.
     recent: usize,
-    /// A buffer for a name that consists of parts.
-    name: Vec<u8>,
     /// The names of some volumes that the options do not select, for error messages.
     others: Vec<Box<[u8]>>,
     prng: Prng,
@@ -321,7 +319,6 @@ impl ReaderState {
             volumes: FxHashMap::default(),
             names: Vec::new(),
             recent: 0,
-            name: Vec::new(),
             others: Vec::new(),
             // The seed is fixed, so that the same operations are drawn each time the trace is read.
             prng: Prng::new(42, "operations of a trace without any"),
@@ -434,12 +431,16 @@ impl ReaderState {
 
     /// Returns a request to a volume whose name consists of these parts; see [`ReaderState::request`].
     pub(super) fn request_in(&mut self, parts: &[&[u8]], record: Record) -> Result<Line, String> {
-        let mut name = std::mem::take(&mut self.name);
-        name.clear();
-        parts.iter().for_each(|part| name.extend_from_slice(part));
-        let line = self.request(&name, record);
-        self.name = name;
-        line
+        let mut name = [0; VOLUME_NAME_BYTES_AT_MOST + 1];
+        let mut length = 0;
+        for byte in parts.iter().copied().flatten() {
+            // A name that fills the array is refused, whatever follows.
+            if let Some(place) = name.get_mut(length) {
+                *place = *byte;
+                length += 1;
+            }
+        }
+        self.request(&name[..length], record)
     }
 
     /// Draws whether a request is a write, with the probability `write_share`.
