@@ -13,11 +13,26 @@ use std::io::Cursor;
 /// memory of a reader does not depend on the number of records.
 const RECORDS_AT_MOST: usize = 1 << 20;
 
+/// Formats with options that select code of their own.
+const SPECS: [&str; 5] = [
+    "columns:time=1,op=2,offset=3,length=4,volume=5,write=w",
+    r#"columns:regex="(?<time>\d+\.?\d*)\D+(?<op>[a-zA-Z]+)\W*(?<offset>\w+)(?: (?<length>\d+))?",hex=yes"#,
+    "columns:offset=1,names=yes,objects=yes",
+    "binary-ids:id=u32be,write_share=50%",
+    "msr:sort=yes",
+];
+
 fn open(bytes: &[u8], format: Option<Format>, options: TraceOptions) -> Option<TraceReader> {
     TraceReader::new("fuzz", Cursor::new(bytes.to_vec()), format, options).ok()
 }
 
 fuzz_target!(|bytes: &[u8]| {
+    for spec in SPECS {
+        let (format, options) = Format::parse(spec).expect("the specs are valid");
+        if let Some(reader) = open(bytes, Some(format), options) {
+            reader.take(RECORDS_AT_MOST).for_each(drop);
+        }
+    }
     for format in Format::all().iter().copied().map(Some).chain([None]) {
         if let Some(reader) = open(bytes, format, TraceOptions::default()) {
             reader.take(RECORDS_AT_MOST).for_each(drop);

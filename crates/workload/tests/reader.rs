@@ -332,7 +332,7 @@ fn files_that_are_not_traces_are_refused() {
         sentence(b"some prose\n", None),
         "file: neither its name nor its first lines tell its format; give one of: page-ops cloudphysics vscsi \
          msr spc disksim alibaba tencent systor blkparse fiu fio2 fio3 mqsim oracle-general midas columns \
-         blktrace ftrace ids lcs ycsb"
+         blktrace ftrace ids lcs ycsb binary-ids"
     );
     assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", None), format!("file: {BINARY}"));
     assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", Some(Format::PAGE_OPS)), format!("file, line 1: {BINARY}"));

@@ -46,6 +46,25 @@ fn long_number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     value.ok_or_else(|| format!("{what} {} is out of range; at most {most}", quote(field)))
 }
 
+/// Parses a number like [`number`], or in hexadecimal digits after `0x`.
+#[inline]
+pub(crate) fn number_or_hex(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
+    match field {
+        [b'0', b'x' | b'X', digits @ ..] => hex_number(what, digits, most),
+        _ => number(what, field, most),
+    }
+}
+
+/// Parses a number in hexadecimal digits, which must be at most `most`.
+pub(crate) fn hex_number(what: &str, digits: &[u8], most: u64) -> Result<u64, String> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Err(format!("{what} {} is not a hexadecimal number, like 7ff8", quote(digits)));
+    }
+    let text = std::str::from_utf8(digits).ok();
+    let value = text.and_then(|text| u64::from_str_radix(text, 16).ok()).filter(|value| *value <= most);
+    value.ok_or_else(|| format!("{what} {} is out of range; at most {most:x}", quote(digits)))
+}
+
 /// Parses a decimal number in units of `unit_ns` nanoseconds, a power of ten up to 10^9. Digits below a
 /// nanosecond are dropped.
 #[inline]

@@ -65,6 +65,7 @@ formats! {
     IDS = ids
     LCS = lcs
     YCSB = ycsb
+    BINARY_IDS = binary_ids
 }
 
 impl Format {
@@ -110,6 +111,7 @@ impl Format {
         const VOLUME: &str = "volume=";
         let is_option = |item: &str| item.split(',').next().is_some_and(|item| item.contains('='));
         if let Some((before, value)) = text.split_once(VOLUME)
+            && before.ends_with([':', ','])
             && !value.starts_with('"')
         {
             // The name ends before the next option.
@@ -209,7 +211,7 @@ mod tests {
     #[test]
     fn names_and_rows_agree() {
         let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fiu fio2 fio3 mqsim \
-            oracle-general midas columns blktrace ftrace ids lcs ycsb";
+            oracle-general midas columns blktrace ftrace ids lcs ycsb binary-ids";
         for (format, name) in ALL.iter().copied().zip(names.split(' ')) {
             assert_eq!(format.name(), name);
             assert_eq!(Format::from_name(name), Ok(format));
@@ -232,7 +234,7 @@ mod tests {
             let name = format.name();
             for option in format.options() {
                 assert_eq!(text(format!("{name}:{}={}", option.key, option.default)).as_deref(), Ok(name));
-                let others = ["yes", "ps", "30%", "hm.1", "read", "8KiB", "7"]
+                let others = ["yes", "ps", "30%", "hm.1", "read", "8KiB", "7", "u32be"]
                     .map(|value| format!("{name}:{}={value}", option.key));
                 let taken: Vec<&String> =
                     others.iter().filter(|other| text(other.to_string()).is_ok()).collect();
@@ -242,6 +244,9 @@ mod tests {
                 }
             }
         }
+        // A value with a comma keeps its quotes.
+        let regex = r#"columns:regex="(?<offset>\d{1,9})""#;
+        assert_eq!(text(regex.to_owned()).as_deref(), Ok(regex));
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Reads the format `ids`: plain lists of pages or objects, as cache simulators take them.
 //!
-//! A line has the number of a page. Lists of LIRS (`*.trc`, Jiang and Zhang, SIGMETRICS 2002) and libCacheSim's
-//! plain text (`txt`) are such lists. In the former a `*` is a mark at which LIRS's simulator prints its state, and
-//! no request. A line of ARC's traces (`*.lis`, Megiddo and Modha, FAST 2003) has four numbers: the first page, the
+//! A line has the number of a page, in decimal digits or in hexadecimal ones after `0x`. Lists of LIRS (`*.trc`,
+//! Jiang and Zhang, SIGMETRICS 2002), libCacheSim's plain text (`txt`) and the addresses of PARDA (Niu et al.,
+//! IPDPS 2012) are such lists. In those of LIRS a `*` is no request: its simulator prints its state there.
+//! A line of ARC's traces (`*.lis`, Megiddo and Modha, FAST 2003) has four numbers: the first page, the
 //! number of pages, a number that nobody uses, and the number of the request.
 //!
 //! The format has no times and no operations. A request is a write with probability `write_share`, drawn in order
 //! from a fixed seed, and otherwise a read.
 
-use super::field::{number, quote};
+use super::field::{number, number_or_hex, quote};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Shape};
 use super::state::ReaderState;
@@ -17,7 +18,7 @@ use fulgurite_base::Nanos;
 
 pub(super) static FORMAT: FormatRow = FormatRow {
     name: "ids",
-    about: "`page` per line (LIRS, libCacheSim), or `page pages x x` (ARC); in pages, without times and operations",
+    about: "`page` per line (LIRS, libCacheSim, PARDA) or `page pages x x` (ARC), without times and operations",
     unit: Unit::Pages,
     name_parts: &["ids", "trc", "lis"],
     // A number alone is too little to tell a format.
@@ -32,7 +33,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let first = match fields.next() {
         None | Some([b'*' | b'#', ..]) => return Ok(Line::Nothing),
-        Some(first) => number("page", first, u64::MAX)?,
+        Some(first) => number_or_hex("page", first, u64::MAX)?,
     };
     let length = match (fields.next(), fields.next(), fields.next(), fields.next()) {
         (None, ..) => 1,

@@ -26,7 +26,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     name_parts: &["oracle-general", "oraclegeneral"],
     is_told_by_content: false,
     options: &["write_share"],
-    shape: Shape::Records { size: |_| Ok(BYTES), parse },
+    shape: Shape::Records { size: |_, _| Ok(BYTES), parse },
     // The format is not written record by record; see `write_oracle_general`.
     writer: None,
 };

@@ -258,7 +258,9 @@ impl TraceReader {
                 lines.pass(mark, 0);
                 0
             }
-            Shape::Records { size, .. } => size(lines.peek()).map_err(|reason| lines.error(reason))?,
+            Shape::Records { size, .. } => {
+                size(lines.peek(), &options).map_err(|reason| lines.error(reason))?
+            }
             Shape::Framed { frame, .. } => {
                 let Frame { header, record } = frame(lines.peek()).map_err(|reason| lines.error(reason))?;
                 lines.pass(header, 0);

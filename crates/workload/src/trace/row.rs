@@ -3,7 +3,7 @@
 
 use super::field::SECTOR_BYTES;
 use super::record::{Line, Record, Unit};
-use super::state::ReaderState;
+use super::state::{ReaderState, TraceOptions};
 use fulgurite_base::Nanos;
 
 /// The layout of a format, and its parsers. The error of a parser is only the reason, without the file and
@@ -16,10 +16,10 @@ pub enum Shape {
         /// A faster parser for the most usual lines of the format; `None` if there is none.
         plain: Option<PlainLines>,
     },
-    /// The file consists of binary records, whose size follows from the first bytes of the file.
+    /// The file consists of binary records, whose size follows from the first bytes of the file and the options.
     Records {
         /// Returns the size of a record in bytes, given the first bytes of the file.
-        size: fn(&[u8]) -> Result<usize, String>,
+        size: fn(&[u8], &TraceOptions) -> Result<usize, String>,
         /// Parses a binary record.
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
     },
@@ -141,8 +141,8 @@ pub struct FormatRow {
     pub name_parts: &'static [&'static str],
     /// Whether the content of a file alone can tell the format.
     pub is_told_by_content: bool,
-    /// The keys of the [`TraceOptions`](super::TraceOptions) that the format accepts. All formats accept
-    /// [`TraceOptions::OF_ALL`](super::TraceOptions::OF_ALL) too.
+    /// The keys of the [`TraceOptions`] that the format accepts. All formats accept
+    /// [`TraceOptions::OF_ALL`] too.
     pub options: &'static [&'static str],
     /// The layout of the format and its parsers.
     pub shape: Shape,

@@ -26,6 +26,8 @@ pub struct TraceOptions {
     pub long: Long,
     /// Whether the requests are sorted by time before the first one is passed on.
     pub sort: bool,
+    /// The form of the numbers in a binary list of ids.
+    pub id: IdForm,
     /// The columns of a trace in the format `columns`.
     pub columns: Columns,
     /// Whether the requests of a second are placed a microsecond apart, in a format with times in whole
@@ -43,6 +45,7 @@ impl Default for TraceOptions {
             spread: false,
             long: Long::Skip,
             sort: false,
+            id: IdForm::U64Le,
             columns: Columns::default(),
         }
     }
@@ -61,6 +64,9 @@ impl fmt::Debug for TraceOptions {
         }
         if self.sort {
             shown.field("sort", &self.sort);
+        }
+        if self.id != IdForm::U64Le {
+            shown.field("id", &self.id);
         }
         if self.columns != Columns::default() {
             shown.field("columns", &self.columns);
@@ -97,6 +103,12 @@ pub struct Columns {
     pub skip: Option<String>,
     /// The spelling of a write, if it is not one of the usual ones.
     pub write: Option<String>,
+    /// Whether positions are in hexadecimal digits.
+    pub hex: bool,
+    /// Whether positions are any texts, each of which names an object.
+    pub names: bool,
+    /// A regular expression whose groups `time`, `op`, `offset`, `length` and `volume` are the columns.
+    pub regex: Option<String>,
 }
 
 impl Default for Columns {
@@ -114,6 +126,9 @@ impl Default for Columns {
             header: 0,
             skip: None,
             write: None,
+            hex: false,
+            names: false,
+            regex: None,
         }
     }
 }
@@ -132,6 +147,38 @@ pub enum Long {
 impl Choice for Long {
     const NAMES: &'static [(&'static str, Long)] =
         &[("skip", Long::Skip), ("read", Long::Read), ("refuse", Long::Refuse)];
+}
+
+/// The form of the numbers in a binary list of ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdForm {
+    /// Eight bytes, the lowest first.
+    U64Le,
+    /// Eight bytes, the highest first.
+    U64Be,
+    /// Four bytes, the lowest first.
+    U32Le,
+    /// Four bytes, the highest first.
+    U32Be,
+}
+
+impl Choice for IdForm {
+    const NAMES: &'static [(&'static str, IdForm)] = &[
+        ("u64le", IdForm::U64Le),
+        ("u64be", IdForm::U64Be),
+        ("u32le", IdForm::U32Le),
+        ("u32be", IdForm::U32Be),
+    ];
+}
+
+impl IdForm {
+    /// The size of a number in bytes.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            IdForm::U64Le | IdForm::U64Be => 8,
+            IdForm::U32Le | IdForm::U32Be => 4,
+        }
+    }
 }
 
 /// The form of a volume's name, or `*` for all volumes.
@@ -167,6 +214,9 @@ const USUAL: &str = "usual";
 /// The form of the treatment of long requests.
 const LONG: Form<Long> = Form::choice("skip|read|refuse");
 
+/// The form of the form of a binary id.
+const ID: Form<IdForm> = Form::choice("u64le|u64be|u32le|u32be");
+
 impl TraceOptions {
     /// The keys of the options that every format accepts.
     pub const OF_ALL: &'static [&'static str] = &["objects", "long", "sort"];
@@ -177,7 +227,12 @@ const fn text(written: &'static str) -> Form<Option<String>> {
     Form {
         written,
         parse: |text| Ok((text != NONE).then(|| text.to_owned())),
-        show: |text| text.clone().unwrap_or_else(|| NONE.to_owned()),
+        show: |text| match text {
+            // Without quotes, a comma would end the value.
+            Some(text) if text.contains(',') => format!("\"{text}\""),
+            Some(text) => text.clone(),
+            None => NONE.to_owned(),
+        },
     }
 }
 const NONE: &str = "none";
@@ -214,6 +269,20 @@ impl Declared for TraceOptions {
         opt!("header", columns.header, LINES, "lines at the beginning that hold no request"),
         opt!("skip", columns.skip, text("TEXT"), "the beginning of lines that hold no request"),
         opt!("write", columns.write, text("TEXT"), "the spelling of a write, if it is an unusual one"),
+        opt!("hex", columns.hex, YES_NO, "positions are in hexadecimal digits; after 0x they are so anyway"),
+        opt!(
+            "names",
+            columns.names,
+            YES_NO,
+            "positions are any texts, each of which names an object; needs objects=yes"
+        ),
+        opt!(
+            "regex",
+            columns.regex,
+            text("PATTERN"),
+            "a regular expression in double quotes, whose groups (?<offset>…) and so on are the columns"
+        ),
+        opt!("id", id, ID, "the size of a number in bits, and its first byte: little end or big end"),
         opt!("spread", spread, YES_NO, "requests of a second follow each other by a microsecond"),
         opt!("write_share", write_share, SHARE, Share::ZERO => Share::ONE, "requests that are treated as writes"),
         opt!(

@@ -11,7 +11,7 @@ use super::cloudphysics::operation;
 use super::field::SECTOR_BYTES;
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
-use super::state::ReaderState;
+use super::state::{ReaderState, TraceOptions};
 use crate::Op;
 use fulgurite_base::Nanos;
 
@@ -47,7 +47,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-fn size(first: &[u8]) -> Result<usize, String> {
+fn size(first: &[u8], _: &TraceOptions) -> Result<usize, String> {
     let is = |at: usize, version: u16| first.len() >= at + 2 && short(first, at) >> 8 == version;
     if is(2, 2) {
         Ok(SECOND_BYTES)
