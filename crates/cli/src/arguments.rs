@@ -184,7 +184,8 @@ impl Command {
 
     /// Whether `--report` can write a page of the command. A study writes its report into its folder.
     pub(crate) fn has_report(&self) -> bool {
-        self.has_outlook() && !matches!(self, Command::Study { .. })
+        let is_info = matches!(self, Command::Trace { command: Trace::Info { .. } });
+        is_info || self.has_outlook() && !matches!(self, Command::Study { .. })
     }
 
     /// Whether an output of the command is `-`, which stands for standard output.
@@ -223,6 +224,9 @@ pub(crate) enum Trace {
         /// Page size in which footprints are counted [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
+        /// Give one row per interval of this length: a time (10s, 1h), or a number of requests (10K)
+        #[arg(long, value_name = "TIME|N")]
+        interval: Option<String>,
     },
     /// Write a trace in another format
     #[command(after_help = examples::TRACE_CONVERT)]

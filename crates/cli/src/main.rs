@@ -159,8 +159,8 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
     }
     if common.report.is_some() && !command.as_ref().is_some_and(Command::has_report) {
         return Err(StackError::request(
-            "--report is for pool, gc, replay, bench, profile and advise; a study writes its report into --out; \
-             leave it out",
+            "--report is for pool, gc, replay, bench, profile, advise and trace info; a study writes its report into \
+             --out; leave it out",
         ));
     }
     common.seed.as_deref().map_or(Ok(()), grid::check_seeds)?;
@@ -246,11 +246,27 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
 /// Describes, converts or generates a trace file.
 fn trace(command: Trace, common: &Common) -> Result<(), StackError> {
     match command {
-        Trace::Info { file, format, sort, files, page } => {
-            let table = watched(common.quiet, "records", |_| {
-                trace_info::describe(&file, format.as_deref(), sort, files.as_deref(), page.as_deref())
+        Trace::Info { file, format, sort, files, page, interval } => {
+            let report = report_page(common, [("workload", &*file)].into_iter())?;
+            let description = watched(common.quiet, "records", |_| {
+                trace_info::describe(trace_info::Described {
+                    path: &file,
+                    format: format.as_deref(),
+                    sort,
+                    files: files.as_deref(),
+                    page: page.as_deref(),
+                    interval: interval.as_deref(),
+                })
             })?;
-            print_upright(&table, common)
+            let table = description.table();
+            if description.has_intervals() {
+                let plain = |table: &Table| table.to_text(&output::asked(table, &table.columns(), common));
+                print(&table, common, plain, |table, view| people::list(table, &table.columns(), view))?;
+            } else {
+                print_upright(&table, common)?;
+            }
+            let Some(report) = report else { return Ok(()) };
+            report.write(&report::of_trace(&description, &file, &typed_command())?)
         }
         Trace::Convert { file, out, to, format, sort, files, page, cut, force } => {
             let converted = Converted {
@@ -472,7 +488,7 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
         );
     }
     let pairs = settings.iter().flat_map(|(name, values)| values.iter().map(|value| (&**name, &**value)));
-    let page = page(common, pairs)?;
+    let page = report_page(common, pairs)?;
     let (rows, remarks) = watched_with_remarks(common.quiet, "requests", |progress| {
         let (mut runs, outlook) = grid::span(command, &settings, threads)?;
         outlook.check()?;
@@ -499,7 +515,7 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
 }
 
 /// Checks the file of `--report`, before anything is executed. `settings` are those of the command.
-fn page<'a, 's>(
+fn report_page<'a, 's>(
     common: &'a Common,
     settings: impl Iterator<Item = (&'s str, &'s str)>,
 ) -> Result<Option<ReportFile<'a>>, StackError> {
@@ -530,7 +546,7 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
         })?;
         return tell_outlook(&outlook, common);
     }
-    let page = page(common, asked.typed.iter().map(|(name, value)| (*name, &**value)))?;
+    let page = report_page(common, asked.typed.iter().map(|(name, value)| (*name, &**value)))?;
     let (advice, remarks) = watched_with_remarks(common.quiet, "requests", |progress| {
         let question = Question::new(asked)?;
         let outlook = question.outlook(threads);
@@ -554,7 +570,7 @@ fn drives(asked: which_drive::Asked, common: &Common) -> Result<(), StackError> 
         })?;
         return tell_outlook(&outlook, common);
     }
-    let page = page(common, asked.typed.iter().map(|(name, value)| (*name, &**value)))?;
+    let page = report_page(common, asked.typed.iter().map(|(name, value)| (*name, &**value)))?;
     let (answer, remarks) = watched_with_remarks(common.quiet, "requests", |progress| {
         let mut question = which_drive::Question::new(asked)?;
         let outlook = question.outlook(threads)?;

@@ -89,25 +89,48 @@ impl StackDistances {
 
     #[inline]
     fn request(&mut self, page: PageId) {
+        match self.place(page).1 {
+            None => self.histogram.push(0),
+            Some(distance) => {
+                prefetch(&self.histogram, distance);
+                self.recent.push(distance);
+                if self.recent.len() == RECENT {
+                    self.count_recent();
+                }
+            }
+        }
+    }
+
+    /// Puts a page behind all others. Returns its number, and the distance of this request; `None` if the page is
+    /// new. Does not count the request.
+    #[inline]
+    pub(crate) fn place(&mut self, page: PageId) -> (u32, Option<usize>) {
         if self.next == self.in_slot.len() {
             self.move_together();
         }
         let (number, is_new) = self.pages.number(page);
-        if is_new {
+        let distance = if is_new {
             self.slots.push(0);
-            self.histogram.push(0);
+            None
         } else {
             let slot = self.slots[number as usize] as usize;
             // The page itself is in its slot, so the slots behind it hold the other pages.
             let distance = self.pages.len() - self.occupied_up_to(slot);
-            prefetch(&self.histogram, distance);
-            self.recent.push(distance);
-            if self.recent.len() == RECENT {
-                self.count_recent();
-            }
             self.vacate(slot);
-        }
+            Some(distance)
+        };
         self.occupy(number);
+        (number, distance)
+    }
+
+    /// Returns all pages and their numbers, from the page whose last request is the longest ago to that of the last
+    /// request.
+    pub(crate) fn by_recency(&self) -> impl Iterator<Item = (PageId, u32)> {
+        let is_occupied = |slot: &usize| self.occupied[slot / 64] >> (slot % 64) & 1 == 1;
+        (0..self.next).filter(is_occupied).map(|slot| {
+            let number = self.in_slot[slot];
+            (self.pages.pages()[number as usize], number)
+        })
     }
 
     #[inline]

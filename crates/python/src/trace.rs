@@ -250,7 +250,13 @@ fn trace_summary(
     listener: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
     watched(py, listener, move |_| {
-        trace_info::describe(&path, format.as_deref(), false, None, page.as_deref())
+        trace_info::describe(trace_info::Described {
+            path: &path,
+            format: format.as_deref(),
+            page: page.as_deref(),
+            ..Default::default()
+        })
+        .map(|description| description.table())
     })
     .map(Table::new)
 }

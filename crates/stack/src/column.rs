@@ -110,6 +110,7 @@ columns! {
     TimePages "time_pages" Number [axis absent gc] "beginning of the interval, in page writes";
     TimeLimitNs "time_limit_ns" Nanoseconds [axis] "time that a benchmark was asked to run for, with --time";
     // These columns are the result of the run.
+    TimeRequests "time_requests" Number [] "beginning of the interval, in requests";
     TimeNs "time_ns" Nanoseconds [absent replay bench] "beginning of the interval, in time";
     IntervalNs "interval_ns" Nanoseconds [] "length of the interval";
     Ops "ops" Number [] "requests or transactions in the row";
@@ -343,11 +344,28 @@ columns! {
     Dispersion "dispersion" Number []
         "index of dispersion: variance of the requests in a second over their mean; 1 for random arrivals, more for \
          bursts";
-    WorkingSetPages "working_set_pages" Number [] "different pages that are requested in a minute, on average";
+    WorkingSetPages "working_set_pages" Number []
+        "different pages that are requested in a minute, on average; with --interval, those of the interval";
+    NewPages "new_pages" Number [] "pages of the interval's working set that were not requested before";
     Volume "volume" Name [] "name of the disk, device or unit, as after volume= of the format";
     Volumes "volumes" Number [] "address spaces: disks, devices or units";
     SequentialShare "sequential_share" Number [] "share of requests that begin at the end of the previous one";
     ReuseShare "reuse_share" Number [] "share of requests for a page that was requested before";
+    ReuseDistanceP50 "reuse_distance_p50" Number []
+        "other pages that were requested since the request before for a page, in half of the repeated requests at \
+         most; LRU with more frames hits them";
+    ReuseDistanceP90 "reuse_distance_p90" Number [] "the same for 90 % of the repeated requests";
+    ReuseDistanceP99 "reuse_distance_p99" Number [] "the same for 99 % of the repeated requests";
+    ReuseSample "reuse_sample" Number []
+        "share of the pages from which the columns around this one and the working sets of intervals are estimated, if \
+         not all of them";
+    ReadAfterReadShare "read_after_read_share" Number [] "share of the repeated requests that read a page after a read";
+    ReadAfterWriteShare "read_after_write_share" Number []
+        "share of the repeated requests that read a page after a write";
+    WriteAfterReadShare "write_after_read_share" Number []
+        "share of the repeated requests that write a page after a read";
+    WriteAfterWriteShare "write_after_write_share" Number []
+        "share of the repeated requests that write a page after a write";
     Skipped "skipped" Number [] "records of the file that are no requests";
     SkippedWhy "skipped_why" Name [] "why they were skipped";
     Decided "decided" Name [] "what the reader decided because the trace does not say it";

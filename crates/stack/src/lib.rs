@@ -16,6 +16,7 @@ pub mod memory;
 mod row;
 mod timeline;
 pub mod workload;
+pub mod trace_profile;
 mod pattern;
 mod run;
 pub mod catalogue;

@@ -10,11 +10,11 @@ pub mod advise;
 pub mod which_drive;
 pub mod calibrate;
 pub mod diff;
+pub mod trace_info;
 pub mod report;
 pub mod study;
 pub mod list;
 pub mod reference;
-pub mod trace_info;
 pub mod trace_convert;
 
 pub use fulgurite_base::SpecError;

@@ -23,5 +23,6 @@ mod store;
 mod streams;
 mod suites;
 mod terminal;
+mod trace_info;
 mod which_drive;
 mod words;

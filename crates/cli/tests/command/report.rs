@@ -101,7 +101,7 @@ fn a_page_on_standard_output_leaves_the_table_to_standard_error() {
 #[test]
 fn commands_without_runs_have_no_page() {
     let folder = Folder::new();
-    for command in ["list", "study waf-closed-form", "trace info x", "diff a b", "stat x", ""] {
+    for command in ["list", "study waf-closed-form", "trace convert x y --to spc", "diff a b", "stat x", ""] {
         let outcome = folder.run(&format!("{command} --report x.html"));
         assert_eq!(outcome.code, 2, "{command}");
         assert!(outcome.stderr.contains("--report is for pool, gc, replay"), "{command}: {}", outcome.stderr);

@@ -14,7 +14,7 @@ use crate::table::Table;
 use askama::Template;
 pub(crate) use form::Scale;
 use fulgurite_stack::{Column, Row, Value};
-pub use of_runs::{ReportFile, of_advice, of_drives, of_runs};
+pub use of_runs::{ReportFile, of_advice, of_drives, of_runs, of_trace};
 pub(crate) use plot::{Panel, Place, Plot, PlotKind, Series};
 
 /// The scripts of the page. `plot.js` defines functions that the others use, so it is the first.

@@ -4,8 +4,9 @@
 use super::automatic;
 use super::{BEGINNING, Report, html};
 use crate::advise::{Advice, listed};
-use crate::people::{self, named};
+use crate::people::{self, humane, named};
 use crate::table::Table;
+use crate::trace_info::Description;
 use crate::which_drive::{Answer, DRIVE};
 use fulgurite_files::output::{self, Named, OutputError, OutputFile, Replaces};
 use fulgurite_stack::device::named_file;
@@ -121,6 +122,46 @@ pub fn of_drives(answer: &Answer, typed: &str, remarks: &[String]) -> String {
         columns: &DRIVES,
         typed,
     })
+}
+
+/// Renders the page of a trace, with all its figures and how it develops. `path` is as the user typed it.
+///
+/// Fails if rows of volumes were asked for, which have no plots.
+pub fn of_trace(description: &Description, path: &str, typed: &str) -> Result<String, StackError> {
+    let table = &description.whole();
+    let (Some(profile), [row]) = (description.profile(), &table.rows[..]) else {
+        return Err(StackError::request(
+            "--report shows one trace and not a list of volumes; choose one volume, or leave it out",
+        ));
+    };
+    Ok(page(Contents {
+        title: &format!("trace info: {path}"),
+        question: "",
+        finding: &finding_of_trace(row),
+        command: "trace info",
+        notes: Vec::new(),
+        plots: automatic::plots_of_trace(row, profile),
+        table,
+        columns: &table.columns(),
+        typed,
+    }))
+}
+
+/// Says in a sentence what the trace is like.
+fn finding_of_trace(row: &Row) -> String {
+    let text = |column: Column| row.get(column).map(|value| humane(column, value));
+    let of = |column: Column| text(column).unwrap_or_default();
+    let mut finding = format!(
+        "{} requests for {} different pages; {} of them read, and {} ask for a page again",
+        of(Column::Requests),
+        of(Column::FootprintPages),
+        of(Column::ReadShare),
+        of(Column::ReuseShare),
+    );
+    if let Some(distance) = text(Column::ReuseDistanceP50) {
+        finding += &format!(", half of those after at most {distance} other pages");
+    }
+    finding + "."
 }
 
 /// The columns of a comparison of drives that its page shows at first.

@@ -85,7 +85,9 @@ impl Trace {
     /// Fails if `page_bytes` is zero.
     pub fn summary(&self, page_bytes: u64) -> Result<Summary, SpecError> {
         let mut summing = Summing::new(self.unit(), page_bytes)?;
-        self.records().iter().for_each(|record| summing.add(record));
+        for record in self.records() {
+            summing.add(record);
+        }
         let summary = summing.finish();
         let (volumes, skipped) = (self.volumes().len(), self.skipped().to_vec());
         Ok(Summary { volumes, skipped, clamped: self.clamped(), ..summary })
@@ -175,8 +177,8 @@ impl Summing {
         })
     }
 
-    /// Adds the next record of the trace.
-    pub fn add(&mut self, record: &Record) {
+    /// Adds the next record of the trace. Returns the pages that it covers.
+    pub fn add(&mut self, record: &Record) -> Range<u64> {
         let at = record.at - *self.origin.get_or_insert(record.at);
         let pages = self.paging.pages(record);
         match record.op {
@@ -198,7 +200,8 @@ impl Summing {
         self.pass_windows(at);
         self.second.requests += 1;
         self.peak = self.peak.max(self.second.requests);
-        self.in_minute.insert(record.volume, pages);
+        self.in_minute.insert(record.volume, pages.clone());
+        pages
     }
 
     /// Ends the second and the minute if `at` is behind them.

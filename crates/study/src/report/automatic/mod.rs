@@ -2,6 +2,7 @@
 //! differ in, or bars with one place for each run.
 
 mod columns;
+mod of_trace;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use crate::table::Table;
 use crate::which_drive::{CHANGED, DRIVE};
 use columns::{LATENCIES, Together, alone, over_numbers, together};
 use fulgurite_stack::{Column, Command, Row, Unit, Value};
+pub(super) use of_trace::plots_of_trace;
 use std::collections::BTreeMap;
 
 /// The most bars of a plot. More of them cannot be read.
