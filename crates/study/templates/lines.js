@@ -92,11 +92,12 @@ function drawLines(svg, plot, width, theme, ofNames) {
       text: one.texts[at],
       expected: one.expected?.[at]?.[0] ?? null,
       expectedText: one.expectedTexts?.[at],
+      band: one.band?.[at] ?? null,
     })),
   );
   const values = drawn
     .flat()
-    .flatMap(({ y, expected }) => [y, expected])
+    .flatMap(({ y, expected, band }) => [y, expected, ...(band ?? [])])
     .filter((value) => value !== null);
   const yAxis = axisOf(values, plot.logY, true, 5);
   const xAxis = axisOf(places, plot.logX, false, width < 560 ? 4 : 8);
@@ -224,6 +225,12 @@ function drawLine(svg, plot, one, points, at, index, stroke) {
       })
       .join("");
   };
+  const banded = points.filter(({ band }) => band !== null);
+  if (banded.length > 1) {
+    const edge = (side) => ({ x, band }) => `${at.x(x).toFixed(1)} ${at.y(band[side]).toFixed(1)}`;
+    const outline = [...banded.map(edge(0)), ...banded.map(edge(1)).reverse()];
+    svg.append(shape("path", { class: "band", d: `M${outline.join("L")}Z`, fill: stroke, "fill-opacity": 0.15 }));
+  }
   const isPublished = plot.expectedIs === "published";
   for (const { x, expected, expectedText } of isPublished ? points.filter(({ expected }) => expected !== null) : []) {
     svg.append(told(ring(at.x(x), at.y(expected), stroke), `${one.name}, ${plot.expectedIs}: ${expectedText}`));

@@ -284,6 +284,7 @@ mod tests {
                     name: HOSTILE.to_owned(),
                     values: vec![None, Some(1_500_000.0)],
                     expected: Some(vec![Some((1.0, 2.0)), None]),
+                    band: None,
                 }],
             }],
         }

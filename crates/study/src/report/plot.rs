@@ -77,6 +77,8 @@ pub(crate) struct Series {
     pub values: Vec<Option<f64>>,
     /// The expected range of each value, from theory or from a publication; `None` if nothing is expected.
     pub expected: Option<Vec<Option<(f64, f64)>>>,
+    /// The interval of each estimated value, which a line has as a band; `None` if the values are exact.
+    pub band: Option<Vec<Option<(f64, f64)>>>,
 }
 
 /// The types of plots.
@@ -110,7 +112,8 @@ impl Plot {
         let series = self.panels.first().map_or(&[][..], |panel| &panel.series);
         let named = series.iter().flat_map(|series| {
             let expected = series.expected.as_ref().map(|_| format!("{}, {}", series.name, self.expected_is));
-            [Some(series.name.clone()), expected].into_iter().flatten()
+            let band = series.band.as_ref().map(|_| format!("{}, 95 % interval", series.name));
+            [Some(series.name.clone()), expected, band].into_iter().flatten()
         });
         panels.into_iter().chain([self.x_label.clone()]).chain(named).collect()
     }
@@ -187,7 +190,8 @@ fn line(form: Form, panel: &Panel, at: usize) -> Vec<String> {
     for series in &panel.series {
         line.push(series.values[at].map_or_else(none, number));
         let expected = |of: (f64, f64)| range(of, number);
-        line.extend(series.expected.iter().map(|all| all[at].map_or_else(none, expected)));
+        let ranges = series.expected.iter().chain(&series.band);
+        line.extend(ranges.map(|all| all[at].map_or_else(none, expected)));
     }
     line
 }
@@ -211,6 +215,7 @@ impl Panel {
                 "values": series.values,
                 "texts": series.values.iter().map(text).collect::<Vec<_>>(),
                 "expected": series.expected,
+                "band": series.band,
                 "expectedTexts": series.expected.as_ref().map(expected),
             })
         };

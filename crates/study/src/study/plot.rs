@@ -224,7 +224,7 @@ impl PlotFile {
             (None, None) => None,
         };
         let values = x.iter().map(|x| at(x, self.y?)).collect();
-        Series { key, name, values, expected }
+        Series { key, name, values, expected, band: None }
     }
 
     /// Refuses several rows for one place of a series, because only one of them would be drawn.
@@ -300,6 +300,7 @@ fn stacked(column: Column, x_column: Column, x: &[Value], rows: &[&Row], source:
         name: source.words.column(column),
         values: x.iter().map(at).collect(),
         expected: None,
+        band: None,
     }
 }
 

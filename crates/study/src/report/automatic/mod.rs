@@ -17,8 +17,11 @@ use std::collections::BTreeMap;
 
 /// The most bars of a plot. More of them cannot be read.
 const BARS_AT_MOST: usize = 120;
-/// The most lines of a plot.
+/// The most lines of a plot. More of them are the lines of a heat map.
 const LINES_AT_MOST: usize = 12;
+/// The most lines and columns of a heat map.
+const HEAT_LINES_AT_MOST: usize = 40;
+const HEAT_COLUMNS_AT_MOST: usize = 8;
 /// The ratio of the largest and the smallest value from which on an axis is logarithmic.
 const LOGARITHMIC_FROM: f64 = 30.0;
 
@@ -149,7 +152,7 @@ fn number_axis(table: &Table, axes: &[Column], command: Command) -> Option<Colum
     let sized = numbered.map(|axis| (numbers(table, axis).len(), axis)).filter(|(count, _)| *count > 2);
     let (_, x) = sized.max_by_key(|(count, _)| *count)?;
     let is_whole = table.rows.iter().all(|row| row.number(x).is_some());
-    (is_whole && lines(table, x, &without(axes, x)).len() <= LINES_AT_MOST).then_some(x)
+    (is_whole && lines(table, x, &without(axes, x)).len() <= HEAT_LINES_AT_MOST).then_some(x)
 }
 
 /// Draws the columns of intervals over time, with a line for each run.
@@ -195,7 +198,11 @@ fn over(table: &Table, x: Column, axes: &[Column], command: Command) -> Vec<Plot
     let drawn = over_numbers(command).into_iter().filter(|column| numbers(table, *column).len() > 1);
     let plot = |column: Column| {
         let title = format!("{} by {}", upper(&words(column)), words(x));
-        over_number(x, title, column, &lines(table, column, &without(axes, x)))
+        let mut plot = over_number(x, title, column, &lines(table, column, &without(axes, x)));
+        if plot.panels[0].series.iter().any(|series| series.band.is_some()) {
+            plot.caption += " A band should have the exact value in 95 of 100 cases.";
+        }
+        if plot.panels[0].series.len() > LINES_AT_MOST { heat_map(plot) } else { plot }
     };
     drawn.map(plot).collect()
 }
@@ -239,7 +246,7 @@ fn bars_together(table: &Table, together: &Together, axes: &[Column]) -> Option<
             let values = columns.iter().map(|(column, _)| row.number(*column)).collect();
             let x = columns.iter().map(|(_, name)| text_place((*name).to_owned())).collect();
             let (key, name) = (String::new(), together.title.to_owned());
-            Panel { title: None, x, series: vec![Series { key, name, values, expected: None }] }
+            Panel { title: None, x, series: vec![Series { key, name, values, expected: None, band: None }] }
         }
         rows => {
             let line = |(column, name): &&(Column, &str)| Line {
@@ -271,6 +278,28 @@ fn lines<'a>(table: &'a Table, column: Column, by: &[Column]) -> Vec<Line<'a>> {
         }
     }
     lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Turns a plot with many lines into a heat map of some of their places, the last one included. On a logarithmic axis
+/// they are closer to each other at the beginning.
+fn heat_map(mut plot: Plot) -> Plot {
+    for panel in &mut plot.panels {
+        let (last, columns) = (panel.x.len() - 1, HEAT_COLUMNS_AT_MOST.min(panel.x.len()));
+        let place = |column: usize| match plot.log_x {
+            true => (panel.x.len() as f64).powf(column as f64 / columns as f64).round() as usize - 1,
+            false => last * column / columns,
+        };
+        let mut kept: Vec<usize> = (1..=columns).map(place).collect();
+        kept.dedup();
+        panel.x = kept.iter().map(|at| panel.x[*at].clone()).collect();
+        for series in &mut panel.series {
+            series.values = kept.iter().map(|at| series.values[*at]).collect();
+            (series.expected, series.band) = (None, None);
+        }
+    }
+    plot.caption +=
+        " There are too many lines to draw, so these are some of their values. The table has all.";
+    Plot { kind: PlotKind::HeatMap, ..plot }
 }
 
 /// Names the place of a row by its values in `axes`.
@@ -309,15 +338,27 @@ fn panel(lines: &[Line<'_>], place: &dyn Fn(&Row) -> Place) -> Panel {
         }
         let in_order = || order.iter().map(|at| rows[*at]);
         let expected: Vec<Option<(f64, f64)>> = in_order().map(|row| published(row?, line.column)).collect();
+        let bands: Vec<Option<(f64, f64)>> = in_order().map(|row| band(row?, line.column)).collect();
         Series {
             key: line.name.clone(),
             name: if line.name.is_empty() { words(line.column) } else { line.name.clone() },
             values: in_order().map(|row| row?.number(line.column)).collect(),
             expected: expected.iter().any(Option::is_some).then_some(expected),
+            band: bands.iter().any(Option::is_some).then_some(bands),
         }
     });
     let series = series.filter(|series| series.values.iter().any(Option::is_some)).collect();
     Panel { title: None, x: order.iter().map(|at| x[*at].clone()).collect(), series }
+}
+
+/// Returns the interval of an estimated figure.
+fn band(row: &Row, column: Column) -> Option<(f64, f64)> {
+    let error = match column {
+        Column::MissRatio => row.number(Column::MissRatioError)?,
+        _ => return None,
+    };
+    let figure = row.number(column)?;
+    Some(((figure - error).max(0.0), (figure + error).min(1.0)))
 }
 
 /// Returns the published figure beside a measured one. A published bound, such as `>11`, is not drawn.

@@ -106,6 +106,7 @@ fn reuse(profile: &Profile) -> Option<Plot> {
         name: (*name).to_owned(),
         values: frames.iter().map(|frames| Some(distances.below(*frames))).collect(),
         expected: None,
+        band: None,
     });
     let panel = Panel { title: None, x: frames.iter().map(place).collect(), series: series.collect() };
     let mut plot = plot(PlotKind::Line, "Reuse distances".to_owned(), Column::HitRatio, panel);
@@ -125,7 +126,7 @@ fn pairs(row: &Row) -> Option<Plot> {
     row.number(PAIRS[0].0)?;
     let values = PAIRS.iter().map(|(column, _)| row.number(*column)).collect();
     let x = PAIRS.iter().map(|(_, name)| text_place((*name).to_owned())).collect();
-    let series = Series { key: String::new(), name: "share".to_owned(), values, expected: None };
+    let series = Series { key: String::new(), name: "share".to_owned(), values, expected: None, band: None };
     let panel = Panel { title: None, x, series: vec![series] };
     let title = "Reads and writes of the same page".to_owned();
     let mut plot = plot(PlotKind::Bar, title, PAIRS[0].0, panel);

@@ -78,7 +78,38 @@ fn a_number_with_several_values_is_an_axis() {
     assert_eq!((plot.kind, plot.title.as_str(), plot.log_x), (PlotKind::Line, "Throughput by users", true));
     assert_eq!(names(plot), [vec!["1", "8", "64"], vec!["policy-0", "policy-1"]]);
     assert_eq!(plot.panels[0].series[1].values, [Some(1001.0), Some(8001.0), Some(64_001.0)]);
-    assert!(runs(LINES_AT_MOST + 1).iter().all(|plot| plot.kind == PlotKind::Bar));
+    let heat = &runs(LINES_AT_MOST + 1)[0];
+    assert_eq!((heat.kind, &names(heat)[0]), (PlotKind::HeatMap, &vec!["1", "8", "64"]));
+    assert_eq!(heat.panels[0].series.len(), LINES_AT_MOST + 1);
+    assert!(runs(HEAT_LINES_AT_MOST + 1).iter().all(|plot| plot.kind == PlotKind::Bar));
+}
+
+/// The rule: a curve that was estimated has its interval as a band, within 0 and 1, and an exact one has none. Of
+/// many curves a heat map has some sizes, the last one among them.
+#[test]
+fn curves_have_bands_and_many_are_a_heat_map() {
+    let drawn_of = |policies: usize, error: Option<f64>| {
+        let row = |policy: usize, frames: u64| {
+            let mut row = Row::default();
+            row.set(Column::Workload, "zipf");
+            row.set(Column::Replacement, format!("policy-{policy}"));
+            row.set(Column::Frames, frames);
+            row.set(Column::MissRatio, 1.0 / frames as f64);
+            row.set_some(Column::MissRatioError, error);
+            row
+        };
+        let rows = (0..policies).flat_map(|policy| (1..=64).map(move |frames| row(policy, frames)));
+        drawn(rows.collect(), Command::Pool)
+    };
+    let [estimated, exact] = [Some(0.1), None].map(|error| drawn_of(2, error));
+    let band = estimated[0].panels[0].series[1].band.as_ref().unwrap();
+    assert_eq!((band[0], band[1]), (Some((0.9, 1.0)), Some((0.4, 0.6))));
+    assert!(estimated[0].caption.contains("band") && !exact[0].caption.contains("band"));
+    assert_eq!(exact[0].panels[0].series[0].band, None);
+    let heat = &drawn_of(LINES_AT_MOST + 1, Some(0.1))[0];
+    assert_eq!(names(heat)[0], ["2", "3", "5", "8", "13", "23", "38", "64"]);
+    let values = &heat.panels[0].series[0].values;
+    assert_eq!((heat.kind, values.len(), values[7]), (PlotKind::HeatMap, 8, Some(1.0 / 64.0)));
 }
 
 /// The rule: intervals are drawn over time. The percentiles of one run share a plot. Figures that are
