@@ -3,14 +3,14 @@
 
 use crate::output::say;
 use fulgurite_files::unfinished::abandon_all;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The control codes that clear the current line of a terminal.
 const CLEAR_LINE: &str = "\r\x1b[2K";
@@ -28,8 +28,11 @@ pub(crate) fn leaves(words: impl Fn() -> String + Send + 'static) {
     *LEAVES.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(words));
 }
 
-/// Installs a handler for interrupts that stays until the process ends.
+/// Installs a handler for interrupts that stays until the process ends. Makes a write beyond the limit on the length
+/// of a file (`ulimit -f`) fail, because its signal would end the process without a word.
 pub(crate) fn watch() {
+    // Ignore an error: without a handler the process ends as it would have.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     // Leave ignored signals ignored: a command that was started with nohup, or in the background of a script,
     // must not be interrupted.
     let ignored = ignored_signals();

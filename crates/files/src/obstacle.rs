@@ -36,6 +36,7 @@ pub fn obstacle(path: &Path, error: &io::Error) -> String {
         Some(Errno::ACCESS | Errno::PERM) => "permission denied",
         Some(Errno::ROFS) => "its file system is read-only",
         Some(Errno::NOSPC) => "the disk is full",
+        Some(Errno::FBIG) => "it would be longer than a file may be here (ulimit -f, or the file system)",
         Some(Errno::NOENT) => "there is no such file",
         _ => return system_words(error),
     };

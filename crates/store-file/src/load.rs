@@ -7,7 +7,8 @@ use crate::open::{Opened, StoreFile, open_drive};
 use crate::report::Report;
 use fulgurite_base::units;
 use fulgurite_device::Executor;
-use fulgurite_engine::{Durability, Error, SHARDS, Store, Table};
+use fulgurite_engine::{Durability, Error, PlaceConfig, SHARDS, Store, Table};
+use fulgurite_files::free_bytes;
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -65,6 +66,7 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Report, StackError
     let metadata = fs::symlink_metadata(&file.path);
     let is_new = metadata.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     let (opened, inode) = if is_new {
+        ask_for_room(&file.path, &sizes, input.bytes)?;
         create(&file, &sizes, input.bytes)?
     } else {
         (open(&file, &sizes)?, inode_of(&file.path))
@@ -87,6 +89,23 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Report, StackError
             Err(error)
         }
     }
+}
+
+/// Refuses a new store that would run out of room on its file system. Pages in place need at least as much room as the
+/// rows. Compressed pages may need less, so for them nothing is asked.
+fn ask_for_room(path: &Path, sizes: &Sizes, rows: Option<u64>) -> Result<(), StackError> {
+    let is_in_place = matches!(sizes.place, None | Some(PlaceConfig::InPlace(_)));
+    let Some(rows) = rows.filter(|_| is_in_place) else { return Ok(()) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(free) = free_bytes(folder).filter(|free| *free < rows) else { return Ok(()) };
+    let humane = |bytes: u64| Column::RecordBytes.unit().humane(bytes as f64);
+    Err(StackError::request(format!(
+        "FILE {} needs room for rows of {}, and its file system has {}; accepted: a file on another file system, or \
+            fewer rows",
+        path.display(),
+        humane(rows),
+        humane(free)
+    )))
 }
 
 /// The device and the inode of a file; `None` if there is no file.

@@ -202,6 +202,39 @@ fn a_wrong_load_creates_no_store() {
     assert_eq!(folder.names(), [""; 0]);
 }
 
+/// The rule: rows for which the file system has no room are refused before a file is made.
+#[test]
+fn load_asks_for_room_first() {
+    let folder = Folder::new();
+    // A sparse file, longer than any file system is.
+    let rows = std::fs::File::create(folder.0.join("rows.csv")).unwrap();
+    rows.set_len(1 << 43).unwrap();
+    refused(&folder, "load k.store t --from rows.csv", 2, &["k.store", "rows of 8 TiB", "file system has"]);
+    assert_eq!(folder.names(), ["rows.csv"]);
+}
+
+/// The rule: a write beyond the limit on the length of a file is an error that names the file, and no signal ends the
+/// command. The store keeps its records.
+#[test]
+fn a_limit_on_the_length_of_files_is_an_error() {
+    let folder = Folder::new();
+    loaded(&folder, "k.store", &rows(10));
+    std::fs::write(folder.0.join("rows.csv"), rows(200_000)).unwrap();
+    let limited = |arguments: &str| folder.shell(&format!("ulimit -f 64; fulgurite {arguments}"));
+    let load = limited("load k.store u --from rows.csv");
+    assert_eq!(load.code, 1, "{}", load.stderr);
+    for word in ["k.store", "File too large", "raise the limit on the length of files (ulimit -f)"] {
+        assert!(load.stderr.contains(word), "{}", load.stderr);
+    }
+    let new = limited("load new.store u --from rows.csv");
+    assert_eq!(new.code, 2, "{}", new.stderr);
+    assert!(new.stderr.contains("ulimit -f") && !folder.0.join("new.store").exists(), "{}", new.stderr);
+    let trace = limited("trace generate zipf x.pages --to page-ops --ops 200K");
+    assert_eq!(trace.code, 1, "{}", trace.stderr);
+    assert!(trace.stderr.contains("ulimit -f"), "{}", trace.stderr);
+    assert!(done(&folder, "check k.store").contains("is sound"));
+}
+
 #[test]
 fn load_does_not_change_other_files() {
     let folder = Folder::new().with("letters", "mine");
