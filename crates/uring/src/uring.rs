@@ -440,12 +440,36 @@ impl Drop for UringDevice {
             self.enter(None);
             self.reap(&mut completions);
         }
+        // The kernel frees a ring some time after its end. Until then a registered file would stay open, and its file
+        // system could not be unmounted. An error changes nothing, since the ring ends anyway.
+        let _ = self.ring.submitter().unregister_files();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The rule: the kernel holds the file no longer than the device. Otherwise the file system could not be unmounted
+    /// when a command ends. The system leases a file for writing only if nobody else has it open.
+    #[test]
+    fn the_file_is_closed_with_the_device() {
+        let path = std::env::temp_dir().join(format!("fulgurite-closed-{}", std::process::id()));
+        let options = DriveOptions { pages: Some(16), ..DriveOptions::default() };
+        let opened = UringDevice::open(&path, &options);
+        let own = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        // SAFETY: the file is open.
+        let leases = || unsafe { libc::fcntl(own.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) == 0 };
+        // Where io_uring is forbidden altogether, the drive does not open.
+        let device = match opened {
+            Err(OpenError::NoUring(_)) => return,
+            opened => opened.unwrap(),
+        };
+        assert!(!leases(), "the device has the file open");
+        drop(device);
+        assert!(leases());
+    }
 
     /// The rule: if the system refuses to enter the ring, as the filters of some containers do, every command ends
     /// with its error. The ring's file is replaced here by one that is no ring.
