@@ -10,8 +10,8 @@ use crate::memory::record_cache::RecordCache;
 use crate::memory::space::Space;
 use crate::memory::versions::Versions;
 use rustc_hash::FxHashMap;
-use std::cell::{Ref, RefCell, RefMut};
-use std::collections::VecDeque;
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::collections::BTreeMap;
 
 /// The state of a store in memory.
 pub(crate) struct State {
@@ -26,12 +26,14 @@ pub(crate) struct State {
     leaf_records: RefCell<FxHashMap<u32, usize>>,
     /// Leaves that could not be merged with a neighbour because the log had no room: their trees, and a key of
     /// each.
-    sparse: RefCell<VecDeque<(Tree, Vec<u8>)>>,
+    sparse: RefCell<BTreeMap<(u32, Vec<u8>), Tree>>,
+    /// The number of bytes of the keys in `sparse`.
+    sparse_bytes: Cell<usize>,
 }
 
-/// The most leaves that are remembered for a merge. A merge goes on with its own neighbours, so few of them stand
-/// for many.
-const SPARSE_AT_MOST: usize = 1024;
+/// The most bytes of memory for leaves that are remembered for a merge, and those of each beside its key.
+const SPARSE_BYTES_AT_MOST: usize = 2 << 20;
+const SPARSE_BYTES: usize = 64;
 
 impl State {
     /// Creates the state of a store with this superblock. The pool has `frames` frames, and old versions may
@@ -53,6 +55,7 @@ impl State {
             backup: RefCell::default(),
             leaf_records: RefCell::default(),
             sparse: RefCell::default(),
+            sparse_bytes: Cell::new(0),
         }
     }
 
@@ -68,15 +71,17 @@ impl State {
 
     /// Remembers a leaf that should be merged with a neighbour once the log has room.
     pub(crate) fn remember_sparse(&self, tree: Tree, key: Vec<u8>) {
-        let mut sparse = self.sparse.borrow_mut();
-        if sparse.len() < SPARSE_AT_MOST {
-            sparse.push_back((tree, key));
+        let bytes = self.sparse_bytes.get() + key.len() + SPARSE_BYTES;
+        if bytes <= SPARSE_BYTES_AT_MOST && self.sparse.borrow_mut().insert((tree.id, key), tree).is_none() {
+            self.sparse_bytes.set(bytes);
         }
     }
 
-    /// Takes a leaf that was remembered.
+    /// Takes the first leaf that was remembered, in the order of the keys, so that neighbours follow each other.
     pub(crate) fn take_sparse(&self) -> Option<(Tree, Vec<u8>)> {
-        self.sparse.borrow_mut().pop_front()
+        let ((_, key), tree) = self.sparse.borrow_mut().pop_first()?;
+        self.sparse_bytes.set(self.sparse_bytes.get() - key.len() - SPARSE_BYTES);
+        Some((tree, key))
     }
 
     /// Borrows the catalogue of tables and indexes.

@@ -380,7 +380,12 @@ impl Store {
     pub fn checkpoint(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             self.0.check_open()?;
-            self.0.checkpoint(Lsn(u64::MAX)).await
+            self.0.checkpoint(Lsn(u64::MAX)).await?;
+            // The checkpoint has made room in the log for merges of leaves. They make pages dirty again.
+            while self.0.shrink_remembered().await? {
+                self.0.checkpoint(Lsn(u64::MAX)).await?;
+            }
+            Ok(())
         })
     }
 

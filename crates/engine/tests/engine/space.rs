@@ -4,7 +4,7 @@
 use crate::common::{all, run};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::{Executor, MemDevice};
-use fulgurite_engine::{Options, Store, Table};
+use fulgurite_engine::{Durability, Options, Store, Table};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A change to a record: its key, and its new length or `None` for a delete.
@@ -121,6 +121,38 @@ fn an_emptied_table_gives_its_pages_back_in_whatever_order() {
             _ => {}
         }
         check(order, puts(0..8000).chain(deletes(keys.clone().into_iter())).collect());
+    }
+}
+
+/// The rule: however many leaves wait for a merge, each merge asks for room in the log, and none is forgotten. A
+/// program puts and deletes so fast here that most leaves become sparse in a single checkpoint.
+#[test]
+fn a_mass_delete_neither_fills_the_log_nor_leaves_pages() {
+    for place in ["in-place", "out-of-place"] {
+        for log in [8, 16] {
+            let executor = Executor::new(MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10)));
+            let used = run(&executor, move |handle| async move {
+                let options = Options {
+                    memory_bytes: 32 << 20,
+                    log_bytes: log << 20,
+                    durability: Durability::Relaxed,
+                    ..options(place)
+                };
+                let store = Store::create(handle.clone(), options).await.unwrap();
+                let table = store.create_table("t").await.unwrap();
+                let mut keys: Vec<u32> = (0..100_000).collect();
+                let puts: Vec<Change> = puts(keys.iter().copied()).collect();
+                shuffle(&mut keys);
+                let deletes: Vec<Change> = deletes(keys.into_iter()).collect();
+                for changes in puts.chunks(100).chain(deletes.chunks(100)) {
+                    change(&store, table, changes).await;
+                    handle.sleep_until(handle.now() + Nanos::from_micros(500)).await;
+                }
+                store.checkpoint().await.unwrap();
+                store.statistics().pages_used
+            });
+            assert!(used < 30, "{place}, log of {log} MiB: {used} pages for no record");
+        }
     }
 }
 

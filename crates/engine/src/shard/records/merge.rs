@@ -164,12 +164,10 @@ impl Shard {
                     Some(leaf) => number = leaf,
                     None => return Ok(()),
                 }
-            } else if let Some((tree, key)) = sparse {
-                let Some(_room) = self.room_for_change() else {
-                    self.state.remember_sparse(tree, key);
-                    return Ok(());
-                };
-                self.shrink(tree, &key).await?;
+            } else if let Some((tree, key)) = sparse
+                && !self.shrink(tree, &key).await?
+            {
+                return Ok(());
             }
         }
         Ok(())

@@ -95,17 +95,16 @@ impl Shard {
     pub(crate) async fn shrink_remembered(&self) -> Result<bool, Error> {
         let before = self.counters.get().merges;
         while let Some((tree, key)) = self.state.take_sparse() {
-            let Some(_room) = self.room_for_change() else {
-                self.state.remember_sparse(tree, key);
+            if !self.shrink(tree, &key).await? {
                 break;
-            };
-            self.shrink(tree, &key).await?;
+            }
         }
         Ok(self.counters.get().merges > before)
     }
 
-    /// Merges the leaf that covers `key` with neighbours while it is sparse, and likewise the nodes above.
-    pub(crate) async fn shrink(&self, tree: Tree, key: &[u8]) -> Result<(), Error> {
+    /// Merges the leaf that covers `key` with neighbours while it is sparse, and likewise the nodes above. If the log
+    /// has no room for that, remembers the leaf for later and returns false.
+    pub(crate) async fn shrink(&self, tree: Tree, key: &[u8]) -> Result<bool, Error> {
         let _turn = self.jobs.structure_turn().await;
         // A merged node leaves a sixteenth of the page, so that the next record does not split it again.
         let most = self.page_bytes() as usize * 7 / 8;
@@ -117,6 +116,11 @@ impl Shard {
                 if !is_sparse(leaf(self.read_page(path[at]).await?.bytes())?) {
                     break;
                 }
+                // Each merge asks for room: one leaf may be merged with a thousand others, one after the other.
+                let Some(_room) = self.room_for_change() else {
+                    self.state.remember_sparse(tree, key.to_vec());
+                    return Ok(false);
+                };
                 match self.unite_children(path[at], path[at - 1], key, most).await? {
                     United::Yes => {
                         self.counters.count(|counts| counts.merges += 1);
@@ -128,10 +132,13 @@ impl Shard {
                     United::NoRoom => break,
                 }
             }
-            self.lower_root(tree).await?;
+            // A root that keeps one child is lowered by the next merge.
+            if let Some(_room) = self.room_for_change() {
+                self.lower_root(tree).await?;
+            }
             // Each turn of this loop has merged two nodes, so it ends.
             if !again {
-                return Ok(());
+                return Ok(true);
             }
         }
     }

@@ -72,10 +72,8 @@ impl Shard {
             self.apply(tree, &first.to_op(), at).await?;
             return Ok(1);
         }
-        match is_sparse {
-            true if has_room => self.shrink(tree, first.key).await?,
-            true => self.state.remember_sparse(tree, first.key.to_vec()),
-            false => {}
+        if is_sparse {
+            self.shrink(tree, first.key).await?;
         }
         Ok(done)
     }
@@ -143,7 +141,10 @@ impl Shard {
             drop(guard);
             self.make_room(tree, &op.key, cost).await?;
         };
-        if sparse { self.shrink(tree, &op.key).await } else { Ok(()) }
+        if sparse {
+            self.shrink(tree, &op.key).await?;
+        }
+        Ok(())
     }
 
     /// Marks a leaf as dirty, with the LSNs of the changes that it contains now.
