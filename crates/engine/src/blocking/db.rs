@@ -2,6 +2,7 @@
 
 use super::asking::GoesOn;
 use super::inside::Inside;
+use super::retries::{Attempt, RetryQueue};
 use super::scan::{Page, borrowed, owned};
 use super::set;
 use super::shard::{Cell, Seat};
@@ -47,6 +48,8 @@ pub struct Db {
 
 struct Shards {
     cells: Vec<Arc<Cell>>,
+    /// The queue of aborted transactions of each shard.
+    retries: Vec<Arc<RetryQueue>>,
     /// The number of this opening of the store, unique within the process.
     opening: u64,
 }
@@ -99,7 +102,8 @@ impl Db {
         // Openings have numbers of their own, because identities of stores are not unique: stores on new
         // simulated drives have the same one.
         static OPENINGS: AtomicU64 = AtomicU64::new(0);
-        let shards = Arc::new(Shards { cells: shards, opening: OPENINGS.fetch_add(1, Relaxed) });
+        let retries = shards.iter().map(|_| RetryQueue::new()).collect();
+        let shards = Arc::new(Shards { cells: shards, retries, opening: OPENINGS.fetch_add(1, Relaxed) });
         Ok(Db { shards, goes_on: None })
     }
 
@@ -128,6 +132,14 @@ impl Db {
 
     pub(super) fn shard(&self, index: usize) -> Seat<'_> {
         Seat { cell: &self.shards.cells[index], goes_on: self.goes_on.as_ref() }
+    }
+
+    /// Prepares the attempt that follows `last`, which was aborted and has ended. Waits until it may begin. `None`
+    /// stands for an attempt that used no shard.
+    pub(super) fn again(&self, last: Option<Attempt>) -> Result<Option<Attempt>, Error> {
+        let Some(last) = last else { return Ok(None) };
+        let queue = &self.shards.retries[last.shard];
+        last.again(queue, self.goes_on.as_ref()).map(Some)
     }
 
     /// Returns the length of the longest key that a shard accepts, in bytes.
@@ -289,10 +301,12 @@ impl Db {
     ) -> Result<(), Error> {
         let shard = self.shard_of(key);
         let table = self.table_in(table, shard)?;
+        let mut attempt = None;
         loop {
             let (key, value) = (Box::<[u8]>::from(key), value.map(Box::<[u8]>::from));
+            let attempted = &mut attempt;
             let outcome = self.shard(shard).commit(move |inside| {
-                let transaction = inside.store.begin();
+                let transaction = inside.begin_transaction(shard, attempted);
                 let durability = durability.unwrap_or_else(|| inside.store.durability());
                 Ok(async move {
                     match value {
@@ -307,6 +321,7 @@ impl Db {
             if outcome != Err(Error::Deadlock) {
                 return outcome;
             }
+            attempt = self.again(attempt)?;
         }
     }
 

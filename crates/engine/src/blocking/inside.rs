@@ -2,10 +2,12 @@
 
 use super::confined::Confined;
 use super::jobs::{Broken, Core, Job, Next};
+use super::retries::Attempt;
 use crate::{BulkLoad, Error, Options, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError, TaskId};
 use rustc_hash::FxHashMap;
+use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
@@ -73,6 +75,22 @@ impl Inside {
     pub(super) fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.drawn
+    }
+
+    /// Begins a transaction in this shard, which is `shard`. If it repeats an attempt in this shard, it gets the age
+    /// and the turn of it. Otherwise it is the first attempt, and is put into `attempt`.
+    pub(super) fn begin_transaction(&self, shard: usize, attempt: &mut Option<Attempt>) -> Transaction {
+        match attempt {
+            Some(again) if again.shard == shard => {
+                let turn = again.turn.take();
+                self.store.begin_again(again.first, turn.map(|turn| Box::new(turn) as Box<dyn Any>))
+            }
+            _ => {
+                let transaction = self.store.begin();
+                *attempt = Some(Attempt { shard, first: transaction.number(), turn: None });
+                transaction
+            }
+        }
     }
 
     /// Runs `work` to completion before any other thread uses the store.

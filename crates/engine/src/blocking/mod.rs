@@ -38,6 +38,7 @@ mod faults;
 mod driving;
 mod set;
 mod scan;
+mod retries;
 mod inside;
 mod shard;
 mod db;

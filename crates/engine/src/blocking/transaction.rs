@@ -1,6 +1,7 @@
 //! Transactions through the handle for threads.
 
 use super::db::{Db, Index, Table};
+use super::retries::Attempt;
 use super::scan::{Page, Records, Source, borrowed, owned};
 use crate::store::transaction::Range;
 use crate::{Direction, Durability, Error, IndexRow, Transaction as Inner};
@@ -29,6 +30,8 @@ pub struct Transaction {
     shard: Option<usize>,
     /// The number of the transaction in its shard; `None` until the shard knows it.
     number: Option<u64>,
+    /// The attempt that the transaction is; `None` for the first one until the shard knows it.
+    attempt: Option<Attempt>,
     gathered: Vec<Write>,
     gathered_bytes: usize,
     /// The error of an earlier batch of writes; `None` if there was none.
@@ -52,18 +55,25 @@ impl Db {
         Transaction::new(self)
     }
 
-    /// Runs `work` in a transaction and commits it. Retries if the transaction was aborted to resolve a
-    /// deadlock.
+    /// Runs `work` in a transaction and commits it. Repeats it if it was aborted to resolve a deadlock.
+    ///
+    /// An aborted transaction first waits until no aborted transaction of the shard that began earlier is left, at
+    /// most half a second each time. Meanwhile the thread holds no lock. So the transactions of many threads that
+    /// change the same records get through in about the order in which they began.
     pub fn transact<T>(
         &self,
         mut work: impl FnMut(&mut Transaction) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        let mut attempt = None;
         loop {
             let mut transaction = self.begin();
+            transaction.attempt = attempt;
             let outcome = work(&mut transaction);
-            let outcome = outcome.and_then(|value| transaction.commit().map(|()| value));
+            let outcome = outcome.and_then(|value| transaction.end(None).map(|()| value));
+            let last = transaction.attempt.take();
+            drop(transaction);
             match outcome {
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => attempt = self.again(last)?,
                 outcome => return outcome,
             }
         }
@@ -76,6 +86,7 @@ impl Transaction {
             db: db.clone(),
             shard: None,
             number: None,
+            attempt: None,
             gathered: Vec::new(),
             gathered_bytes: 0,
             failed: None,
@@ -208,26 +219,27 @@ impl Transaction {
     }
 
     /// Commits with the default durability of the store.
-    pub fn commit(self) -> Result<(), Error> {
+    pub fn commit(mut self) -> Result<(), Error> {
         self.end(None)
     }
 
     /// Commits with a durability that overrides the default; see [`crate::Transaction::commit_with`].
-    pub fn commit_with(self, durability: Durability) -> Result<(), Error> {
+    pub fn commit_with(mut self, durability: Durability) -> Result<(), Error> {
         self.end(Some(durability))
     }
 
-    fn end(mut self, durability: Option<Durability>) -> Result<(), Error> {
+    fn end(&mut self, durability: Option<Durability>) -> Result<(), Error> {
         self.check()?;
         let Some(shard) = self.shard else { return Ok(()) };
         let (number, writes) = (self.number.take(), self.take_gathered());
+        let attempt = &mut self.attempt;
         self.db.shard(shard).commit(move |inside| {
             // Every call has completed, so no other task uses the transaction.
             let inner = match number {
                 Some(number) => {
                     inside.transactions.remove(&number).and_then(Rc::into_inner).ok_or(Error::Closed)?
                 }
-                None => inside.store.begin(),
+                None => inside.begin_transaction(shard, attempt),
             };
             let durability = durability.unwrap_or_else(|| inside.store.durability());
             Ok(async move {
@@ -257,11 +269,12 @@ impl Transaction {
         F: Future<Output = Result<T, Error>> + 'static,
     {
         self.shard = Some(shard);
-        let number = &mut self.number;
+        let (number, attempt) = (&mut self.number, &mut self.attempt);
         self.db.shard(shard).run(move |inside| {
             let number = *number.get_or_insert_with(|| {
                 let number = inside.draw();
-                inside.transactions.insert(number, Rc::new(inside.store.begin()));
+                let transaction = inside.begin_transaction(shard, attempt);
+                inside.transactions.insert(number, Rc::new(transaction));
                 number
             });
             let inner = inside.transactions.get(&number).cloned().ok_or(Error::Closed)?;

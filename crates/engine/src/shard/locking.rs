@@ -89,6 +89,7 @@ impl Shard {
         let mut granted = Vec::new();
         self.transactions.locks_mut().release(txn, &mut granted);
         granted.into_iter().for_each(|txn| self.answer(txn, Ok(())));
+        self.transactions.end_turn(txn);
     }
 }
 

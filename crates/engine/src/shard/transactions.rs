@@ -5,6 +5,7 @@ use crate::memory::locks::{Locks, TxnId};
 use crate::wait::Signal;
 use crate::{Error, Lsn};
 use rustc_hash::FxHashMap;
+use std::any::Any;
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::rc::Rc;
 use std::task::Waker;
@@ -27,6 +28,8 @@ pub(crate) struct Transactions {
     locks: RefCell<Locks>,
     lock_waits: RefCell<FxHashMap<TxnId, Rc<LockWait>>>,
     next_id: Cell<u64>,
+    /// The transaction that has the turn among the aborted ones, and the guard of the turn (`blocking::retries`).
+    turn: RefCell<Option<(TxnId, Box<dyn Any>)>>,
     closed: Cell<bool>,
 }
 
@@ -39,6 +42,7 @@ impl Transactions {
             locks: RefCell::new(Locks::new()),
             lock_waits: RefCell::default(),
             next_id: Cell::new(1),
+            turn: RefCell::default(),
             closed: Cell::new(false),
         }
     }
@@ -46,6 +50,21 @@ impl Transactions {
     /// Returns the number for a new transaction.
     pub(crate) fn next_id(&self) -> TxnId {
         TxnId(self.next_id.replace(self.next_id.get() + 1))
+    }
+
+    /// Gives a new transaction the age of `first`, and holds `turn` until it ends.
+    pub(crate) fn begin_again(&self, txn: TxnId, first: TxnId, turn: Option<Box<dyn Any>>) {
+        self.locks_mut().begin_again(txn, first);
+        if let Some(turn) = turn {
+            self.turn.replace(Some((txn, turn)));
+        }
+    }
+
+    /// Passes on the turn, if the transaction has it.
+    pub(crate) fn end_turn(&self, txn: TxnId) {
+        // The guard is taken out of the cell first, because dropping it runs code of its owner.
+        let turn = self.turn.borrow_mut().take_if(|(of, _)| *of == txn);
+        drop(turn);
     }
 
     /// Borrows the commits, which are in log order.

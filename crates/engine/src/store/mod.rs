@@ -11,6 +11,7 @@ use crate::format::page::node::{NodeMut, longest_key};
 use crate::format::tree::{CATALOGUE, Tree};
 use crate::media::write::out_of_place::OutOfPlace;
 use crate::memory::catalogue::{self, Extract, Index, Named, SHARDS, Table};
+use crate::memory::locks::TxnId;
 use crate::memory::record_cache::RecordCounters;
 use crate::shard::Shard;
 use crate::shard::tree::Applied;
@@ -20,6 +21,7 @@ use crate::wait::{insist, to_its_end};
 use crate::{Durability, Error, Lsn, Options, StoreFuture, TornPages};
 use fulgurite_device::Handle;
 use fulgurite_pool::PoolCounters;
+use std::any::Any;
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -368,6 +370,15 @@ impl Store {
     /// Begins a transaction.
     pub fn begin(&self) -> Transaction {
         Transaction::new(&self.0)
+    }
+
+    /// Begins a transaction that repeats the work of `first`, which was aborted to resolve a deadlock and has
+    /// ended. It is as old as `first`, and a deadlock aborts the youngest transaction. `turn` is dropped when the
+    /// transaction releases its locks.
+    pub(crate) fn begin_again(&self, first: TxnId, turn: Option<Box<dyn Any>>) -> Transaction {
+        let transaction = Transaction::new(&self.0);
+        self.0.transactions.begin_again(transaction.number(), first, turn);
+        transaction
     }
 
     /// Takes a snapshot of the committed state.

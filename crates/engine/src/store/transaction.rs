@@ -107,6 +107,10 @@ impl Transaction {
         Transaction { view, txn, ended: Cell::new(false) }
     }
 
+    pub(crate) fn number(&self) -> TxnId {
+        self.txn
+    }
+
     /// Returns the value of a key, under a shared lock; `None` if the key has none.
     pub fn get<'a>(&'a self, table: Table, key: &'a [u8]) -> StoreFuture<'a, Option<Vec<u8>>> {
         Box::pin(async move { self.view.get(table.0, key, Mode::Shared).await })

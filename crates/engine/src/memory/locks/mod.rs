@@ -40,10 +40,11 @@
 //! search backwards from the requester marks all such transactions. Edges of rule 2 never lead to a marked
 //! transaction. Grants and releases add no path. So a deadlock is resolved in the call that would create it.
 //!
-//! The victim of a cycle is its youngest transaction. If the requester is the youngest of any cycle, its
-//! request is refused, which resolves all cycles. Otherwise the youngest transaction of one cycle after
-//! another loses its waiting request. A victim keeps its locks, and transactions that waited for its request
-//! still wait, until the caller ends the victim.
+//! The victim of a cycle is its youngest transaction. A transaction that repeats an aborted one has the age of
+//! the first attempt ([`Locks::begin_again`]), so it becomes the oldest after a while and is then never a victim.
+//! If the requester is the youngest of any cycle, its request is refused, which resolves all cycles. Otherwise
+//! the youngest transaction of one cycle after another loses its waiting request. A victim keeps its locks, and
+//! transactions that waited for its request still wait, until the caller ends the victim.
 
 mod slab;
 mod mode;
@@ -118,6 +119,14 @@ impl Locks {
             conflicts: Conflicts::default(),
             ready: Vec::new(),
         }
+    }
+
+    /// Begins a transaction that repeats an aborted one, whose age it gets. The repeated transaction must have
+    /// ended. So the more often a transaction is aborted, the fewer others are older, and the oldest of all is
+    /// never the victim of a deadlock.
+    pub fn begin_again(&mut self, txn: TxnId, first: TxnId) {
+        let slot = self.waits.enter(txn);
+        self.waits.get_mut(slot).age = first;
     }
 
     /// Requests a lock on a key, whether the key exists or not. A lock that the transaction already holds is

@@ -2,7 +2,8 @@
 
 use super::slab::Slot;
 
-/// The number of a transaction. A larger number means a younger transaction.
+/// The number of a transaction. A larger number means a younger transaction, unless the transaction has the age of
+/// another one ([`Locks::begin_again`](super::Locks::begin_again)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u64);
 

@@ -86,6 +86,29 @@ fn two_upgrades_are_a_deadlock() {
     assert_eq!(scene.release(2), [1]);
 }
 
+/// The rule: the victim is the youngest by age. A transaction that repeats an aborted one has the age of the
+/// latter, not that of its own number; both as the requester and as one that waits.
+#[test]
+fn a_repeated_transaction_keeps_its_age() {
+    let mut scene = Scene::default();
+    scene.0.begin_again(TxnId(9), TxnId(1));
+    for txn in [9, 5] {
+        assert_eq!(scene.key(txn, "k", Shared), Granted);
+    }
+    assert_eq!(scene.key(5, "k", Exclusive), Waiting);
+    assert_eq!(scene.key(9, "k", Exclusive), deadlock(&[5]), "5 is younger than 1");
+    assert_eq!(scene.release(5), [9]);
+    assert_eq!(scene.release(9), []);
+    scene.0.begin_again(TxnId(10), TxnId(2));
+    for txn in [10, 6] {
+        assert_eq!(scene.key(txn, "k", Shared), Granted);
+    }
+    assert_eq!(scene.key(10, "k", Exclusive), Waiting);
+    assert_eq!(scene.key(6, "k", Exclusive), deadlock(&[6]), "6 is younger than 2");
+    assert_eq!((scene.release(6), scene.release(10)), (vec![10], vec![]));
+    assert_eq!(scene.0.bytes(), 0);
+}
+
 #[test]
 fn nobody_overtakes_a_waiting_request() {
     let mut scene = Scene::default();

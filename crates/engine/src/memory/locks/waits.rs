@@ -50,6 +50,8 @@ struct Edge {
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     pub(super) id: TxnId,
+    /// The age of the transaction: its own number, or that of the transaction that it repeats.
+    pub(super) age: TxnId,
     /// The point locks that the transaction holds.
     pub(super) points: Vec<Slot>,
     /// The range locks that the transaction holds.
@@ -64,6 +66,13 @@ pub(super) struct Transaction {
     /// that search. `None` if the predecessor is the target of the search.
     search: u64,
     via: Option<Slot>,
+}
+
+impl Transaction {
+    /// Returns the place of the transaction in the order of ages; the youngest is last.
+    fn seniority(&self) -> (TxnId, TxnId) {
+        (self.age, self.id)
+    }
 }
 
 /// The transactions and the edges between them.
@@ -106,6 +115,7 @@ impl Waits {
         *self.slots.entry(id).or_insert_with(|| {
             let slot = self.transactions.take();
             self.transactions[slot].id = id;
+            self.transactions[slot].age = id;
             slot
         })
     }
@@ -222,7 +232,7 @@ impl Waits {
     /// paths through transactions older than `target` count.
     pub(super) fn mark_waiting_for(&mut self, target: Slot, older: bool) {
         self.mark_nobody();
-        let limit = if older { self.transactions[target].id } else { TxnId(u64::MAX) };
+        let limit = older.then(|| self.transactions[target].seniority());
         let mut frontier = mem::take(&mut self.frontier);
         frontier.clear();
         frontier.push(target);
@@ -233,7 +243,8 @@ impl Waits {
             for edge in &blocked {
                 let waiter = &mut self.transactions[edge.waiter];
                 let alive = waiter.waiting.is_some_and(|request| request.arrival == edge.arrival);
-                if alive && waiter.search != self.searches && waiter.id <= limit {
+                let counts = limit.is_none_or(|limit| waiter.seniority() <= limit);
+                if alive && waiter.search != self.searches && counts {
                     waiter.search = self.searches;
                     waiter.via = (slot != target).then_some(slot);
                     frontier.push(edge.waiter);
@@ -254,7 +265,7 @@ impl Waits {
         let mut youngest = slot;
         let mut here = slot;
         while let Some(next) = self.transactions[here].via {
-            if self.transactions[next].id > self.transactions[youngest].id {
+            if self.transactions[next].seniority() > self.transactions[youngest].seniority() {
                 youngest = next;
             }
             here = next;
