@@ -284,7 +284,7 @@ pub(crate) enum Trace {
     },
 }
 
-/// What is cut out of a trace, and hidden.
+/// The parts of a trace that are kept, and the anonymisation.
 #[derive(Args)]
 pub(crate) struct CutOptions {
     /// Leave out requests before this time, from the first request on: 90s, 10m

@@ -461,7 +461,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         // SAFETY: the file is open.
         let leases = || unsafe { libc::fcntl(own.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) == 0 };
-        // Where io_uring is forbidden altogether, the drive does not open.
+        // The drive does not open if io_uring is forbidden altogether.
         let device = match opened {
             Err(OpenError::NoUring(_)) => return,
             opened => opened.unwrap(),
@@ -479,7 +479,7 @@ mod tests {
         let options = DriveOptions { pages: Some(16), ..DriveOptions::default() };
         let opened = UringDevice::open(&path, &options);
         std::fs::remove_file(&path).unwrap();
-        // Where io_uring is forbidden altogether, the drive does not open.
+        // The drive does not open if io_uring is forbidden altogether.
         let mut device = match opened {
             Err(OpenError::NoUring(_)) => return,
             opened => opened.unwrap(),

@@ -84,8 +84,8 @@ fn a_number_with_several_values_is_an_axis() {
     assert!(runs(HEAT_LINES_AT_MOST + 1).iter().all(|plot| plot.kind == PlotKind::Bar));
 }
 
-/// The rule: a curve that was estimated has its interval as a band, within 0 and 1, and an exact one has none. Of
-/// many curves a heat map has some sizes, the last one among them.
+/// The rule: a curve that was estimated has its interval as a band, within 0 and 1, and an exact one has none. A
+/// heat map of many curves has some sizes, the last one among them.
 #[test]
 fn curves_have_bands_and_many_are_a_heat_map() {
     let drawn_of = |policies: usize, error: Option<f64>| {
