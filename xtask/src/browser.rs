@@ -37,6 +37,15 @@ const PAGES: &[(&str, &str)] = &[
     ("pool-grid", "pool mixed-skewed,zipf --write-back single,ace --replacement lru,clock --ops 20K"),
     ("pool-curve", "pool postgres-pgbench --device none --replacement lru,s3-fifo,belady --curve"),
     (
+        "pool-heat",
+        "pool mixed-skewed --pages 20K --ops 60K --device none --curve --sample 1/4 --replacement \
+         fifo,second-chance,clock,nru,lfu,lru,2q,arc,cflru,lru-wsr,s3-fifo,sieve,w-tinylfu",
+    ),
+    (
+        "pool-band",
+        "pool mixed-skewed --pages 20K --ops 60K --device none --curve --sample 1/4 --replacement lru,arc",
+    ),
+    (
         "gc",
         "gc zipf --placement none,sepbit --victim greedy,fifo --logical 64MiB --physical 80MiB --segment 256KiB",
     ),
@@ -44,6 +53,7 @@ const PAGES: &[(&str, &str)] = &[
         "gc-intervals",
         "gc zipf --placement none,sepbit --logical 64MiB --physical 80MiB --segment 256KiB --interval 9K",
     ),
+    ("trace", TRACE),
     ("replay", "replay synthetic --ops 20K"),
     ("replay-intervals", "replay synthetic --ops 20K --interval 100ms"),
     ("bench", "bench ycsb-a --ops 2K --users 1,16 --durability flush,group,relaxed"),
@@ -55,6 +65,8 @@ const PAGES: &[(&str, &str)] = &[
         "advise financial-like --ops 5K --device sata:blocks=20,pages=64,p4510:blocks=16,pages=32 --require p99=400us",
     ),
 ];
+/// The description of a trace. The word `TRACE` stands for a file that is made first.
+const TRACE: &str = "trace info TRACE";
 /// The installation of a browser, which runs beside the first steps.
 static INSTALLING: Beside = Beside::nothing();
 
@@ -86,12 +98,21 @@ pub(crate) fn check() -> Result<()> {
         look(&browser, &out, &page, WIDTHS, "light").with_context(of_study)?;
         println!("{study}: nothing to complain about; {}", out.display());
     }
+    let trace = reports.join("trace.spc");
+    run(Command::new(&command)
+        .args(["trace", "generate", "financial-like", "--to", "spc", "--ops", "20K", "--force", "--quiet"])
+        .arg(&trace)
+        .stdout(Stdio::null()))?;
     for (name, arguments) in PAGES {
         let out = reports.join(format!("page-{name}"));
         fs::create_dir_all(&out)?;
         let file = out.join("report.html");
         run(Command::new(&command)
-            .args(arguments.split(' '))
+            .args(
+                arguments
+                    .split(' ')
+                    .map(|word| if word == "TRACE" { trace.as_os_str() } else { word.as_ref() }),
+            )
             .args(["--quiet", "--report"])
             .arg(&file)
             .stdout(Stdio::null()))?;

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 const BARS_AT_MOST: usize = 120;
 /// The most lines of a plot. More of them are the lines of a heat map.
 const LINES_AT_MOST: usize = 12;
-/// The most lines and columns of a heat map.
+/// The most lines and columns of a heat map. A phone shows as many columns with their numbers.
 const HEAT_LINES_AT_MOST: usize = 40;
-const HEAT_COLUMNS_AT_MOST: usize = 8;
+const HEAT_COLUMNS_AT_MOST: usize = 6;
 /// The ratio of the largest and the smallest value from which on an axis is logarithmic.
 const LOGARITHMIC_FROM: f64 = 30.0;
 

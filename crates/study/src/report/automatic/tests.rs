@@ -107,9 +107,9 @@ fn curves_have_bands_and_many_are_a_heat_map() {
     assert!(estimated[0].caption.contains("band") && !exact[0].caption.contains("band"));
     assert_eq!(exact[0].panels[0].series[0].band, None);
     let heat = &drawn_of(LINES_AT_MOST + 1, Some(0.1))[0];
-    assert_eq!(names(heat)[0], ["2", "3", "5", "8", "13", "23", "38", "64"]);
+    assert_eq!(names(heat)[0], ["2", "4", "8", "16", "32", "64"]);
     let values = &heat.panels[0].series[0].values;
-    assert_eq!((heat.kind, values.len(), values[7]), (PlotKind::HeatMap, 8, Some(1.0 / 64.0)));
+    assert_eq!((heat.kind, values.len(), values[5]), (PlotKind::HeatMap, 6, Some(1.0 / 64.0)));
 }
 
 /// The rule: intervals are drawn over time. The percentiles of one run share a plot. Figures that are
