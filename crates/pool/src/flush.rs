@@ -7,7 +7,7 @@ use crate::pool::BufferPool;
 use crate::state::{Granted, Inner};
 use crate::waiting::Batch;
 use fulgurite_base::{FrameId, PageId};
-use fulgurite_device::{Device, IoError, Operation};
+use fulgurite_device::{Device, Operation};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
@@ -85,9 +85,10 @@ impl<D: Device + ?Sized + 'static> BufferPool<D> {
         inner.written().await;
         let failed = {
             let mut state = inner.state.borrow_mut();
-            // A miss may have taken the error already, so only the count of failures tells that a write has
+            // Another task may have got the error already, so only the count of failures tells that a write has
             // failed.
-            (state.failures > failures).then(|| state.failure.take().unwrap_or(IoError::Media))
+            let error = state.failure.take().or(state.last_failure);
+            error.filter(|_| state.failures > failures)
         };
         match failed {
             Some(error) => Err(PoolError::WriteBack(error)),

@@ -51,6 +51,8 @@ pub(crate) struct PoolState {
     pub failure: Option<IoError>,
     /// The number of batches whose write has failed so far.
     pub failures: u64,
+    /// The error of the last failed write; `None` if none has failed.
+    pub last_failure: Option<IoError>,
     /// The batch that the cleaner (which writes ahead of misses) is writing; `None` if there is none.
     pub cleaning: Option<Rc<Batch>>,
     /// The number of frames at the head of the eviction order that were clean at the cleaner's last look. An
@@ -93,6 +95,7 @@ impl PoolState {
             writing: VecDeque::new(),
             failure: None,
             failures: 0,
+            last_failure: None,
             cleaning: None,
             clean_ahead: 0,
             locked_by: None,

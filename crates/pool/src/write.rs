@@ -88,6 +88,7 @@ impl<D: Device + ?Sized + 'static> Inner<D> {
             let awaited = ticket.end(outcome);
             if let Err(error) = outcome {
                 state.failures += 1;
+                state.last_failure = Some(error);
                 // A task that waits for the batch gets the error itself; otherwise the next miss gets it.
                 if !awaited {
                     state.failure = Some(error);
