@@ -42,6 +42,11 @@ impl LargeValue {
         key
     }
 
+    /// Returns the number of the value from the key of one of its pieces; `None` if the key is too short.
+    pub(crate) fn number_of(piece: &[u8]) -> Option<u64> {
+        piece.first_chunk().map(|number| u64::from_be_bytes(*number))
+    }
+
     pub(crate) fn pieces(&self, page_bytes: u32) -> u32 {
         self.bytes.div_ceil(piece_bytes(page_bytes) as u64) as u32
     }

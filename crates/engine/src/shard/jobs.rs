@@ -32,6 +32,8 @@ pub(crate) struct Jobs {
     structure: Turns,
     checkpoint_turns: Turns,
     backups: Turns,
+    /// The number of bulk loads in progress.
+    loads: Cell<u32>,
 }
 
 impl Jobs {
@@ -48,6 +50,21 @@ impl Jobs {
     /// The checkpoint that was begun because the log became full.
     pub(crate) fn checkpoint(&self) -> &Single {
         &self.checkpoint
+    }
+
+    /// Notes that a bulk load begins.
+    pub(crate) fn begin_load(&self) {
+        self.loads.set(self.loads.get() + 1);
+    }
+
+    /// Notes that a bulk load has ended or was dropped.
+    pub(crate) fn end_load(&self) {
+        self.loads.set(self.loads.get() - 1);
+    }
+
+    /// Whether a bulk load is in progress.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.loads.get() > 0
     }
 
     /// Whether a checkpoint with this goal would be in vain, because an earlier one could not move the redo

@@ -3,6 +3,7 @@
 use crate::format::log_record::Op;
 use crate::format::page::node::longest_record;
 use crate::format::tree::{LARGE, Tree};
+use crate::shard::Shard;
 use crate::shard::tree::Load;
 use crate::wait::to_its_end;
 use crate::{Error, Store, StoreFuture, Table, Transaction};
@@ -14,8 +15,9 @@ use std::rc::Rc;
 const PIECES_SHARE: u64 = 64;
 
 /// A bulk load of a table that is in progress. Dropping it before [`BulkLoad::finish`] leaves the table
-/// empty. Pieces of large values that were already committed then remain and take space: [`Store::check`]
-/// counts them, and [`repair`](crate::repair()) leaves them out.
+/// empty. Pieces of large values that were already committed then remain and take space until
+/// [`Store::compact`] deletes them. [`Store::check`] counts them, and [`repair`](crate::repair()) leaves them
+/// out.
 pub struct BulkLoad {
     store: Store,
     load: Load,
@@ -27,6 +29,23 @@ pub struct BulkLoad {
     /// The number of log bytes that `pieces` takes.
     pieces_bytes: u64,
     bytes: u64,
+    _in_progress: InProgress,
+}
+
+/// A bulk load in progress, whose pieces belong to no record yet.
+struct InProgress(Rc<Shard>);
+
+impl InProgress {
+    fn begin(shard: &Rc<Shard>) -> InProgress {
+        shard.jobs.begin_load();
+        InProgress(Rc::clone(shard))
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.jobs.end_load();
+    }
 }
 
 impl Store {
@@ -66,6 +85,7 @@ impl Store {
                 pieces: Vec::new(),
                 pieces_bytes: 0,
                 bytes: 0,
+                _in_progress: InProgress::begin(shard),
             })
         })
     }

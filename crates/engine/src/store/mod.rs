@@ -413,7 +413,10 @@ impl Store {
     /// Waits for the commits in progress, writes everything and marks the store as cleanly closed, so that
     /// the next opening needs no recovery. Later calls fail with [`Error::Closed`].
     pub fn close(&self) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.0.close().await })
+        Box::pin(async move {
+            // A store that stopped says why; the error of closing is then that of a page or of the log.
+            self.0.close().await.map_err(|error| self.0.health.check().err().unwrap_or(error))
+        })
     }
 
     /// Returns the statistics of the store: counts since it was opened, and its current sizes.

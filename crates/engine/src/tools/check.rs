@@ -237,8 +237,7 @@ impl<'a> Walk<'a> {
         let shard = self.shard;
         let look = |node: Node<'_>| {
             for (key, _) in node.records() {
-                let number = key.get(..8).map(|number| u64::from_be_bytes(page::array(number, 0)));
-                match number {
+                match LargeValue::number_of(&key) {
                     None => self.problem(tree, None, format!("the piece {} has no number", text(&key)), None),
                     Some(number) if known.contains(&number) => {}
                     Some(_) => self.report.unused_pieces += 1,

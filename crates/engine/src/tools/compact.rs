@@ -1,19 +1,22 @@
-//! Compaction: makes a store smaller on request, in three steps.
+//! Compaction: makes a store smaller on request, in four steps.
 //!
-//! 1. *Merge*: neighbours under one parent become one node if they fit, first the leaves, then the levels
+//! 1. *Delete* the pieces of large values that belong to no record. An interrupted bulk load leaves them. This
+//!    step is left out while a bulk load is in progress, whose pieces belong to no record yet.
+//! 2. *Merge*: neighbours under one parent become one node if they fit, first the leaves, then the levels
 //!    above, until nothing is left to merge. Each merge is an ordinary structure change that takes its own
 //!    turn, so transactions go on in between, and a crash leaves an undamaged store.
-//! 2. *Free*: pages that are marked as used but that nothing refers to are freed. A walk over all trees finds
+//! 3. *Free*: pages that are marked as used but that nothing refers to are freed. A walk over all trees finds
 //!    them, and the structure of the trees cannot change during this step.
-//! 3. *Trim*: the free pages are trimmed on the drive. Recovery may still read pages that are named by
+//! 4. *Trim*: the free pages are trimmed on the drive. Recovery may still read pages that are named by
 //!    structure changes behind the redo point. So a checkpoint moves the redo point behind the last structure
 //!    change first. If concurrent commits prevent this, nothing is trimmed.
 
+use crate::format::large_value::LargeValue;
 use crate::format::log_record::Delta;
 use crate::format::page;
 use crate::format::page::map;
 use crate::format::page::node::leaf;
-use crate::format::tree::Tree;
+use crate::format::tree::{LARGE, Tree};
 use crate::shard::Shard;
 use crate::shard::tree::United;
 use crate::store::Store;
@@ -21,6 +24,7 @@ use crate::tools::check::reachable;
 use crate::{Error, Lsn, StoreFuture};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::Operation;
+use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
 /// The maximum fill of a merged node in per cent: the next record must not split it again.
@@ -30,6 +34,8 @@ const FILL: usize = 90;
 const MOST_ROUNDS: u32 = 16;
 /// The number of pages that one log record frees.
 const GIVEN_BACK_TOGETHER: usize = 16;
+/// The number of pieces that one transaction deletes.
+const DELETED_TOGETHER: usize = 16;
 /// The maximum number of pages of one trim command.
 const TRIMMED_TOGETHER: u64 = 1024;
 /// The number of attempts to move the redo point behind the last structure change.
@@ -44,6 +50,8 @@ pub struct CompactReport {
     pub pages_after: u64,
     /// The number of nodes that were merged into a neighbour.
     pub merged: u64,
+    /// The number of pieces of large values that were deleted because they belonged to no record.
+    pub pieces_deleted: u64,
     /// The number of pages freed because nothing referred to them.
     pub given_back: u64,
     /// The number of free pages that were trimmed on the drive; 0 if the drive does not support trim, or if
@@ -111,6 +119,54 @@ impl Shard {
         Ok(all)
     }
 
+    /// Waits until all commits so far are durable and applied.
+    async fn until_applied(&self) -> Result<(), Error> {
+        let last = self.transactions.commits().last();
+        self.durable.log().sync(self.durable.log().tail()).await?;
+        self.advance();
+        self.until_visible(last).await.map(drop)
+    }
+
+    /// Returns the pieces of large values that belong to no record.
+    async fn unused_pieces(&self) -> Result<Vec<Vec<u8>>, Error> {
+        let next = self.durable.next_large();
+        if !self.durable.has_had_large_values() || self.jobs.is_loading() {
+            return Ok(Vec::new());
+        }
+        let large = self.tree(LARGE)?;
+        // The numbers of the values whose pieces are in the tree. Later values are left out, because their
+        // records may not be there yet.
+        let mut unused = FxHashSet::default();
+        let old = |key: &[u8]| LargeValue::number_of(key).filter(|number| *number < next);
+        self.each_leaf(large, |node| {
+            unused.extend(node.records().filter_map(|(key, _)| old(&key)));
+            Ok(())
+        })
+        .await?;
+        // A commit whose pieces were found may not have put its record yet.
+        self.until_applied().await?;
+        let trees = self.state.catalogue().trees();
+        for tree in trees.into_iter().filter(|tree| tree.id != LARGE) {
+            self.each_leaf(tree, |node| {
+                for (_, value) in node.records().filter(|(_, value)| value.large) {
+                    unused.remove(&LargeValue::read(value.bytes)?.number);
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        let mut pieces = Vec::new();
+        if !unused.is_empty() {
+            let is_unused = |key: &[u8]| old(key).is_some_and(|number| unused.contains(&number));
+            self.each_leaf(large, |node| {
+                pieces.extend(node.records().map(|(key, _)| key.to_vec()).filter(|key| is_unused(key)));
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(pieces)
+    }
+
     /// Frees the pages that are marked as used but that nothing refers to. Returns how many were freed.
     async fn give_back_unused(&self) -> Result<u64, Error> {
         let _turn = self.jobs.structure_turn().await;
@@ -140,10 +196,7 @@ impl Shard {
     /// Trims the free pages on the drive. Returns how many were trimmed.
     async fn trim_free(self: &Rc<Self>) -> Result<u64, Error> {
         for _ in 0..MOST_CHECKPOINTS {
-            let last = self.transactions.commits().last();
-            self.durable.log().sync(self.durable.log().tail()).await?;
-            self.advance();
-            self.until_visible(last).await?;
+            self.until_applied().await?;
             self.merge_all().await;
             let _turn = self.jobs.structure_turn().await;
             // Two checkpoints are made, so that both superblocks have a redo point behind the last structure
@@ -202,7 +255,7 @@ impl Shard {
 }
 
 impl Store {
-    /// Makes the store smaller: merges nodes that fit together, frees pages that nothing refers to, and trims
+    /// Makes the store smaller: deletes what an interrupted bulk load has left, merges nodes that fit together, frees pages that nothing refers to, and trims
     /// free pages on the drive. Transactions go on meanwhile, but structure changes of the trees wait while
     /// pages are freed and trimmed. An interruption at any time leaves an undamaged store.
     ///
@@ -215,6 +268,15 @@ impl Store {
             let _turn = shard.jobs.backup_turn().await;
             let mut report =
                 CompactReport { pages_before: shard.state.space().used(), ..CompactReport::default() };
+            let pieces = shard.unused_pieces().await?;
+            for part in pieces.chunks(DELETED_TOGETHER) {
+                let transaction = self.begin();
+                for piece in part {
+                    transaction.note(shard.tree(LARGE)?, piece.as_slice().into(), None);
+                }
+                transaction.commit().await?;
+                report.pieces_deleted += part.len() as u64;
+            }
             shard.merge_all().await;
             let trees = shard.state.catalogue().trees();
             for tree in trees {
