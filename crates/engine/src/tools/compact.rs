@@ -256,9 +256,9 @@ impl Shard {
 
 impl Store {
     /// Makes the store smaller: deletes the pieces that an interrupted bulk load has left, merges nodes that fit
-    /// together, frees pages that nothing refers to, and trims free pages on the drive. Transactions go on meanwhile, but structure changes of the trees wait while
-    /// pages are freed and trimmed. An interruption at any time leaves an undamaged store.
-    ///
+    /// together, frees pages that nothing refers to, and trims free pages on the drive. Transactions go on meanwhile,
+    /// but structure changes of the trees wait while pages are freed and trimmed. An interruption at any time leaves
+    /// an undamaged store.
     /// Fails with [`Error::Corrupt`] if a tree cannot be read completely; no data is lost then.
     pub fn compact(&self) -> StoreFuture<'_, CompactReport> {
         Box::pin(async move {
