@@ -259,6 +259,7 @@ impl Store {
     /// together, frees pages that nothing refers to, and trims free pages on the drive. Transactions go on meanwhile,
     /// but structure changes of the trees wait while pages are freed and trimmed. An interruption at any time leaves
     /// an undamaged store.
+    ///
     /// Fails with [`Error::Corrupt`] if a tree cannot be read completely; no data is lost then.
     pub fn compact(&self) -> StoreFuture<'_, CompactReport> {
         Box::pin(async move {
