@@ -7,10 +7,9 @@ use crate::StackError;
 use fulgurite_base::{Nanos, PageId};
 use fulgurite_pool::Reuse;
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Record, Summing, TraceReader};
+use fulgurite_workload::trace::{Added, Record, Summing, TraceReader};
 use series::Series;
 pub use series::{Interval, Intervals};
-use std::ops::Range;
 
 /// The most pages that are followed. They take 29 MB.
 const PAGES_AT_MOST: usize = 1 << 18;
@@ -68,8 +67,8 @@ pub fn profile(
     let mut profiling = Profiling::new(asked);
     for record in reader.by_ref() {
         let record = record.map_err(|error| StackError::request(error.to_string()))?;
-        let pages = whole.add(&record);
-        profiling.add(&record, pages)?;
+        let added = whole.add(&record);
+        profiling.add(&record, added)?;
     }
     Ok(profiling.finish())
 }
@@ -91,8 +90,6 @@ struct Profiling {
     over_requests: Option<Series>,
     windows: Vec<Window>,
     requests: u64,
-    origin: Option<Nanos>,
-    previous_end: Option<(u32, u64)>,
     distances: [Distances; 2],
     /// The repeated requests by the operation before and their own, a write after a read and so on.
     pairs: [[u64; 2]; 2],
@@ -140,21 +137,17 @@ impl Profiling {
             over_requests: Some(Series::new(&counts, INTERVALS_AT_MOST)),
             windows: TIMES.map(Window::new).into(),
             requests: 0,
-            origin: None,
-            previous_end: None,
             distances: Default::default(),
             pairs: [[0; 2]; 2],
         }
     }
 
-    /// Adds the next record of the trace, which covers `pages`.
-    fn add(&mut self, record: &Record, pages: Range<u64>) -> Result<(), StackError> {
-        let at = (record.at - *self.origin.get_or_insert(record.at)).0;
+    /// Adds the next record of the trace.
+    fn add(&mut self, record: &Record, added: Added) -> Result<(), StackError> {
+        let Added { at: Nanos(at), pages, is_sequential } = added;
         let number = self.requests;
         self.requests += 1;
         self.check_length(at, number)?;
-        let is_sequential = self.previous_end == Some((record.volume, record.start));
-        self.previous_end = Some((record.volume, record.start + record.length));
         if at > 0 && !matches!(self.asked, Some(Length::Requests(_))) {
             self.over_requests = None;
         }

@@ -68,5 +68,5 @@ pub use row::{FormatRow, Frame, Loss, PlainLines, Shape, VolumeColumn, Writer};
 pub use skipped::Skipped;
 pub use sort::{OpenScratch, Scratch};
 pub use state::{Columns, IdForm, Long, ReaderState, TimeUnit, TraceOptions, volume_text};
-pub use summary::{OpSummary, Sizes, Summary, Summing};
+pub use summary::{Added, OpSummary, Sizes, Summary, Summing};
 pub use writer::TraceWriter;

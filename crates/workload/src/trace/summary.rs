@@ -125,6 +125,17 @@ pub struct Summing {
     most: usize,
 }
 
+/// A record that was added to the figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// The time since the first request.
+    pub at: Nanos,
+    /// The pages that the record covers.
+    pub pages: Range<u64>,
+    /// Whether it begins at the end of the record before.
+    pub is_sequential: bool,
+}
+
 /// A window of time, and the requests in it.
 #[derive(Default)]
 struct Window {
@@ -177,8 +188,8 @@ impl Summing {
         })
     }
 
-    /// Adds the next record of the trace. Returns the pages that it covers.
-    pub fn add(&mut self, record: &Record) -> Range<u64> {
+    /// Adds the next record of the trace.
+    pub fn add(&mut self, record: &Record) -> Added {
         let at = record.at - *self.origin.get_or_insert(record.at);
         let pages = self.paging.pages(record);
         match record.op {
@@ -192,7 +203,8 @@ impl Summing {
             self.reused += if was_there { stands_for } else { 0 };
         }
         self.requests += 1;
-        self.sequential += u64::from(self.previous_end == Some((record.volume, record.start)));
+        let is_sequential = self.previous_end == Some((record.volume, record.start));
+        self.sequential += u64::from(is_sequential);
         self.previous_end = Some((record.volume, record.start + record.length));
         // The reader ensures that times never decrease, so the difference is not negative.
         self.squares += ((at.0 - self.duration.0) as f64).powi(2);
@@ -201,7 +213,7 @@ impl Summing {
         self.second.requests += 1;
         self.peak = self.peak.max(self.second.requests);
         self.in_minute.insert(record.volume, pages.clone());
-        pages
+        Added { at, pages, is_sequential }
     }
 
     /// Ends the second and the minute if `at` is behind them.
