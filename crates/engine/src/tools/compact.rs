@@ -71,7 +71,9 @@ enum Step {
 
 impl Shard {
     /// Merges the node on `level` that covers `key` with a neighbour, if they fit into one node.
-    async fn compact_node(&self, tree: Tree, key: &[u8], level: usize) -> Result<Step, Error> {
+    async fn compact_node(self: &Rc<Self>, tree: Tree, key: &[u8], level: usize) -> Result<Step, Error> {
+        // Waits before it takes the turn, because a checkpoint that makes room may need the turn.
+        let _room = self.until_room_for_change().await?;
         let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
         // A level that only the root is on has no neighbours to merge.
@@ -86,7 +88,7 @@ impl Shard {
     }
 
     /// Merges the nodes of one level that fit together. Returns how many were freed.
-    async fn compact_level(&self, tree: Tree, level: usize) -> Result<u64, Error> {
+    async fn compact_level(self: &Rc<Self>, tree: Tree, level: usize) -> Result<u64, Error> {
         let mut merged = 0;
         let mut key = Vec::new();
         loop {
@@ -99,7 +101,7 @@ impl Shard {
         }
     }
 
-    async fn compact_tree(&self, tree: Tree) -> Result<u64, Error> {
+    async fn compact_tree(self: &Rc<Self>, tree: Tree) -> Result<u64, Error> {
         let mut all = 0;
         for _ in 0..MOST_ROUNDS {
             let levels = usize::from(page::level(self.read_page(tree.root).await?.bytes()));
@@ -108,6 +110,7 @@ impl Shard {
                 merged += self.compact_level(tree, level).await?;
             }
             {
+                let _room = self.until_room_for_change().await?;
                 let _turn = self.jobs.structure_turn().await;
                 self.lower_root(tree).await?;
             }
@@ -167,8 +170,9 @@ impl Shard {
         Ok(pieces)
     }
 
-    /// Frees the pages that are marked as used but that nothing refers to. Returns how many were freed.
-    async fn give_back_unused(&self) -> Result<u64, Error> {
+    /// Frees the pages that are marked as used but that nothing refers to. Returns how many were freed. Stops early if
+    /// pending records keep the log full; the next compaction goes on.
+    async fn give_back_unused(self: &Rc<Self>) -> Result<u64, Error> {
         let _turn = self.jobs.structure_turn().await;
         let seen = reachable(self).await?;
         let mut freed = 0;
@@ -181,6 +185,10 @@ impl Shard {
                 unused.collect()
             };
             for part in unused.chunks(GIVEN_BACK_TOGETHER) {
+                if self.room_for_change().is_none() {
+                    self.checkpoint_pages(Lsn(u64::MAX)).await?;
+                }
+                let Some(_room) = self.room_for_change() else { return Ok(freed) };
                 let pages: Vec<PageId> = part.iter().map(|index| PageId(map.0 + u64::from(*index))).collect();
                 let held = self.hold(&[map], &pages).await?;
                 let frees = pages.iter().map(|page| Delta::Free { page: *page });
@@ -265,6 +273,7 @@ impl Store {
         Box::pin(async move {
             let shard = &self.0;
             shard.check_open()?;
+            shard.check_writable()?;
             // A backup reads pages that were freed since it began, so the two must not run at the same time.
             let _turn = shard.jobs.backup_turn().await;
             let mut report =

@@ -238,3 +238,20 @@ fn a_compaction_deletes_what_an_interrupted_load_has_left() {
         assert!(store.check().await.unwrap().problems.is_empty());
     });
 }
+
+#[test]
+fn a_compaction_that_merges_more_than_the_log_holds_does_not_stop_the_store() {
+    let executor = Executor::new(mem());
+    run(&executor, |handle| async move {
+        // The merges write whole leaves to the log, which has room for 64 of them.
+        let options = fulgurite_engine::Options { log_bytes: 256 << 10, ..options() };
+        let store = Store::create(handle, options).await.unwrap();
+        sparse(&store).await;
+        store.checkpoint().await.unwrap();
+        let report = store.compact().await.unwrap();
+        assert!(report.merged > 50, "{report:?}");
+        let log_bytes = store.statistics().log_bytes_written;
+        assert!(log_bytes > 512 << 10, "{log_bytes} bytes of log");
+        assert_eq!(all(&store, "t").await.unwrap().len(), 3200);
+    });
+}

@@ -1,6 +1,5 @@
 //! Merges pending records into their leaves.
 
-use crate::Error;
 use crate::format::log_record::OpRef;
 use crate::format::page;
 use crate::format::page::node::leaf;
@@ -8,6 +7,7 @@ use crate::format::tree::Tree;
 use crate::memory::record_cache::{Merged, Record, Swept};
 use crate::shard::Shard;
 use crate::shard::tree::{change, should_look};
+use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use std::rc::Rc;
 
@@ -181,6 +181,22 @@ impl Shard {
             self.log_room.promise(bytes);
             Room { shard: self, bytes }
         })
+    }
+
+    /// Waits for log space for a merge of nodes, and reserves it. The caller must not hold the turn to change the
+    /// structure, because the checkpoint that frees space may need it.
+    pub(crate) async fn until_room_for_change(self: &Rc<Self>) -> Result<Room<'_>, Error> {
+        let has_room = || {
+            if let Err(error) = self.health.check() {
+                return Some(Err(error));
+            }
+            let room = self.room_for_change();
+            if room.is_none() {
+                self.checkpoint_later(Lsn(u64::MAX));
+            }
+            room.map(Ok)
+        };
+        self.log_room.until(has_room).await
     }
 
     /// Puts the pending records of a leaf into its bytes, as far as they fit. The bytes and the state of the
