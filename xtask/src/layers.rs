@@ -30,11 +30,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("fulgurite-crashsim", &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool"]),
     ("fulgurite-files", &["fulgurite-engine", "fulgurite-uring"]),
+    (
+        "fulgurite-db",
+        &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-files", "fulgurite-uring"],
+    ),
     ("fulgurite-stack", BELOW_STACK),
     (
         "fulgurite-store-file",
         &[
             "fulgurite-base",
+            "fulgurite-db",
             "fulgurite-device",
             "fulgurite-engine",
             "fulgurite-files",
@@ -51,6 +56,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fulgurite-python",
         &[
             "fulgurite-base",
+            "fulgurite-db",
             "fulgurite-device",
             "fulgurite-engine",
             "fulgurite-files",

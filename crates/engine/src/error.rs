@@ -49,6 +49,9 @@ pub enum Error {
         /// The largest accepted number of bytes.
         most: u64,
     },
+    /// The store was opened for reading only.
+    #[error("the store was opened for reading only; open it for writing to change it")]
+    ReadOnly,
     /// The store has no table or index of this name.
     #[error("there is no table `{0}`")]
     NoTable(String),

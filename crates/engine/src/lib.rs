@@ -55,7 +55,7 @@ pub mod blocking;
 mod hostile;
 
 pub use error::Error;
-pub use format::layout::{PLACES as SUPERBLOCKS, is_store, map_memory};
+pub use format::layout::{PLACES as SUPERBLOCKS, StoreShape, is_store};
 pub use lsn::Lsn;
 pub use media::image::{MemImage, Sink, Source};
 pub use memory::catalogue::{Extract, Index, SHARDS, Table};

@@ -246,6 +246,12 @@ pub struct Options {
     /// its copy. Without it, a write that the drive acknowledges but loses or misdirects is detected only if
     /// the page is read soon after the write. Later, the old contents of the page look valid.
     pub verify_writes: bool,
+    /// Whether a store with pages in place is extended when it is opened on a drive that has become larger. Otherwise
+    /// it leaves the new room alone. A store with pages out of place cannot be extended, and is refused.
+    pub grow: bool,
+    /// Whether the store refuses every write of its user with [`Error::ReadOnly`]. Recovery after a crash writes
+    /// nevertheless, so the drive must take writes.
+    pub read_only: bool,
     /// The fault that is injected for the crash simulation to detect; `None` for a correct store.
     #[cfg(feature = "planted")]
     pub planted: Option<Planted>,
@@ -268,6 +274,8 @@ impl Default for Options {
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
             verify_writes: false,
+            grow: false,
+            read_only: false,
             #[cfg(feature = "planted")]
             planted: None,
         }

@@ -30,6 +30,9 @@ pub struct DriveOptions {
     pub many_threads: bool,
     /// Whether a file or device without Fulgurite's mark may be overwritten.
     pub destroy_contents: bool,
+    /// Whether a file that is created or enlarged takes space on the disk only as it is written. A write fails if the
+    /// disk is full by then. Otherwise the file is filled once.
+    pub sparse: bool,
 }
 
 impl Default for DriveOptions {
@@ -41,6 +44,7 @@ impl Default for DriveOptions {
             poll: false,
             many_threads: false,
             destroy_contents: false,
+            sparse: false,
         }
     }
 }
@@ -220,8 +224,9 @@ pub fn check(path: &Path, options: &DriveOptions) -> Result<u64, OpenError> {
         return Err(OpenError::PageSize(options.page_bytes));
     }
     let no_size = || OpenError::NoSize(path.to_owned());
-    let room_for = |pages: u64, taken| {
-        check_room(path, pages.saturating_mul(u64::from(options.page_bytes)), taken).map(|()| pages)
+    let room_for = |pages: u64, taken| match options.sparse {
+        true => Ok(pages),
+        false => check_room(path, pages.saturating_mul(u64::from(options.page_bytes)), taken).map(|()| pages),
     };
     match look(path)? {
         Found::Nothing if !folder_of(path).is_dir() => Err(OpenError::NoFolder(path.to_owned())),
@@ -273,7 +278,8 @@ impl DriveFile {
             None => (0, false),
         };
         if !whole || bytes > kept {
-            mark::make(path, kept, bytes.max(kept), is_block_device).map_err(|error| {
+            let is_filled = is_block_device || !options.sparse;
+            mark::make(path, kept, bytes.max(kept), is_block_device, is_filled).map_err(|error| {
                 if is_empty {
                     // The incomplete file that a full disk has left is removed, because it has no contents.
                     let _ = std::fs::remove_file(path);

@@ -68,22 +68,32 @@ pub(crate) fn place(bytes: u64) -> u64 {
 }
 
 /// Turns the file at `path` into a drive of `bytes` bytes, with zeros from `kept` on and the mark behind
-/// them.
-pub(crate) fn make(path: &Path, kept: u64, bytes: u64, is_block_device: bool) -> io::Result<()> {
+/// them. If not `is_filled`, the zeros are not written, so the file takes no space on the disk for them.
+pub(crate) fn make(
+    path: &Path,
+    kept: u64,
+    bytes: u64,
+    is_block_device: bool,
+    is_filled: bool,
+) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     let end = if is_block_device {
         // The mark is expected at the end of the device, even if the used pages end before it.
         place(rustix::fs::seek(&file, SeekFrom::End(0))?)
     } else {
-        file.set_len(bytes + MARK_BYTES)?;
+        // The mark itself makes the file longer, so that a drive is never longer without a mark at its end.
+        if file.metadata()?.len() > bytes + MARK_BYTES {
+            file.set_len(bytes + MARK_BYTES)?;
+        }
         bytes
     };
     // This mark is durable before the filling begins, so that the drive is recognised if the filling is
     // interrupted.
     Mark::Making { kept }.write(&file, end)?;
     file.sync_all()?;
+    // A file system without holes is filled.
+    let mut at = if !is_filled && clear(&file, kept, end) { bytes } else { kept };
     let zeros = vec![0; FILL_BYTES];
-    let mut at = kept;
     while at < bytes {
         let len = (bytes - at).min(FILL_BYTES as u64);
         file.write_all_at(&zeros[..len as usize], at)?;
@@ -94,6 +104,22 @@ pub(crate) fn make(path: &Path, kept: u64, bytes: u64, is_block_device: bool) ->
     Mark::Whole.write(&file, bytes)?;
     Mark::Whole.write(&file, end)?;
     file.sync_all()
+}
+
+/// Makes the bytes from `from` up to `to` read as zeros without space on the disk. Returns whether the file system can do
+/// this.
+fn clear(file: &File, from: u64, to: u64) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::FallocateFlags;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        from == to || rustix::fs::fallocate(file, flags, from, to - from).is_ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        from == to
+    }
 }
 
 /// Turns an empty file into a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. The drive

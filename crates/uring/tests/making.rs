@@ -102,3 +102,23 @@ fn a_drive_without_room_is_refused_before_the_first_byte() {
         drop(PsyncDevice::open(&path, &of(16)).unwrap());
     }
 }
+
+#[test]
+fn a_sparse_drive_is_enlarged_without_space_on_the_disk() {
+    let folder = Folder::new("sparse");
+    let path = folder.0.join("d");
+    let sparse = |pages| DriveOptions { sparse: true, ..of(pages) };
+    let taken = || std::os::unix::fs::MetadataExt::blocks(&fs::metadata(&path).unwrap()) * 512;
+    drop(PsyncDevice::open(&path, &sparse(256)).unwrap());
+    File::options().write(true).open(&path).unwrap().write_all_at(b"kept", 255 * 4096).unwrap();
+    // The second enlarging goes on where an interrupted one has stopped.
+    for pages in [512, 1 << 20] {
+        interrupted(&path, 256, pages);
+        drop(PsyncDevice::open(&path, &sparse(pages)).unwrap());
+        assert_eq!(check(&path, &DriveOptions::default()).unwrap(), pages);
+        assert!(taken() < 64 << 10, "{} bytes", taken());
+    }
+    let mut bytes = [1; 2 * 4096];
+    File::open(&path).unwrap().read_exact_at(&mut bytes, 255 * 4096).unwrap();
+    assert!(bytes.starts_with(b"kept") && bytes[4096..].iter().all(|byte| *byte == 0));
+}

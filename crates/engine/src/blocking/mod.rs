@@ -45,6 +45,7 @@ mod db;
 mod snapshot;
 mod transaction;
 mod load;
+mod upkeep;
 #[cfg(test)]
 mod tests;
 

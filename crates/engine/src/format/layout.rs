@@ -65,11 +65,34 @@ pub const PLACES: [u64; 2] = [0, 65_536];
 pub fn is_store(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
-/// Returns the least memory in bytes that the map of the store of this superblock requires; 0 if the store
-/// has no map.
-pub fn map_memory(bytes: &[u8]) -> u64 {
-    let superblock = bytes.first_chunk::<SUPERBLOCK>().and_then(|bytes| Superblock::decode(bytes).ok());
-    superblock.map_or(0, |superblock| superblock.map_memory())
+/// The sizes of a store, which its superblock records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreShape {
+    /// The size of a page in bytes.
+    pub page_bytes: u32,
+    /// The size of the log area in bytes.
+    pub log_bytes: u64,
+    /// The number of bytes of the drive that the store needs.
+    pub bytes: u64,
+    /// Whether pages are out of place.
+    pub is_out_of_place: bool,
+    /// The least memory in bytes that the map of pages out of place requires; 0 if pages are in place.
+    pub map_memory: u64,
+}
+
+impl StoreShape {
+    /// Reads the sizes from a superblock, which is at one of the [`PLACES`]. `None` if the bytes are no superblock that
+    /// this version reads.
+    pub fn read(bytes: &[u8]) -> Option<StoreShape> {
+        let superblock = Superblock::decode(bytes.first_chunk::<SUPERBLOCK>()?).ok()?;
+        Some(StoreShape {
+            page_bytes: superblock.page_bytes,
+            log_bytes: superblock.log_pages * u64::from(superblock.page_bytes),
+            bytes: superblock.bytes(),
+            is_out_of_place: superblock.out_of_place.is_some(),
+            map_memory: superblock.map_memory(),
+        })
+    }
 }
 
 /// The byte address at which the log begins.

@@ -67,6 +67,11 @@ impl Shard {
         if self.transactions.is_closed() { Err(Error::Closed) } else { Ok(()) }
     }
 
+    /// Fails if the store was opened for reading only.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        if self.options.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
     /// Marks a page as dirty; the log contains its changes from the LSN `since` on.
     pub(crate) fn mark(&self, page: PageId, since: Lsn) {
         self.durable.pages().mark(page, since);

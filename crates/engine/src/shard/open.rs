@@ -14,7 +14,7 @@ use crate::format::page::node::NodeMut;
 use crate::format::page::{self, Kind, map};
 use crate::format::tree::{CATALOGUE, LARGE};
 use crate::media::barrier::Barrier;
-use crate::media::image::Source;
+use crate::media::image::{Sink, Source};
 use crate::media::log::{Log, LogReader, LogStart, Tail};
 use crate::media::superblock;
 use crate::media::write::out_of_place::{self, OutOfPlace};
@@ -83,12 +83,15 @@ impl Shard {
         let start = log_start(&handle, &superblock);
         let was_clean =
             superblock.clean && !LogReader::new(handle.clone(), start, None, &options).continues().await?;
-        // From here on a crash leaves a store that is marked as not clean. Nothing else is written before
-        // this mark is durable.
-        let superblock = superblock.opened();
-        superblock::write(&handle, &superblock).await?;
         let health = Health::default();
         let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
+        // From here on a crash leaves a store that is marked as not clean. Nothing that belongs to the store is
+        // written before this mark is durable.
+        let mut superblock = superblock.opened();
+        if options.grow && bytes < drive_bytes {
+            superblock = extend(&handle, &barrier, superblock, drive_bytes).await?;
+        }
+        superblock::write(&handle, &superblock).await?;
         barrier.flush().await?;
         Shard::recover(handle, options, superblock, (health, barrier), was_clean).await
     }
@@ -175,6 +178,46 @@ async fn new_identity(handle: &Handle, caps: &Caps) -> u128 {
     u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&seed))
 }
 
+/// Extends a store with pages in place to the end of its drive, which has `drive_bytes` bytes. Returns the superblock
+/// of the extended store, which the caller writes into the older of the two copies.
+///
+/// The allocation maps of the new groups are durable before a superblock names these groups. Both copies must name
+/// them before a page there is used, because recovery may start from either copy. So the other copy is written here.
+async fn extend(
+    handle: &Handle,
+    barrier: &Barrier,
+    superblock: Superblock,
+    drive_bytes: u64,
+) -> Result<Superblock, Error> {
+    if superblock.out_of_place.is_some() {
+        return Err(Error::Options(
+            "a store with pages out of place cannot be extended; accepted: a copy of another size (Store::copy)"
+                .to_owned(),
+        ));
+    }
+    let extended = Superblock { pages: drive_bytes / u64::from(superblock.page_bytes), ..superblock.clone() };
+    let maps = |superblock: &Superblock| {
+        Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes).maps()
+    };
+    let mut bytes = vec![0; superblock.page_bytes as usize];
+    for (map, _) in maps(&extended).skip(maps(&superblock).count()) {
+        init_map(&mut bytes, map, &superblock);
+        Sink::write(handle, map.0 * u64::from(superblock.page_bytes), &bytes).await?;
+    }
+    barrier.flush().await?;
+    superblock::write(handle, &extended).await?;
+    barrier.flush().await?;
+    Ok(Superblock { generation: extended.generation + 1, ..extended })
+}
+
+/// Makes the map of a group without used pages, beside the map itself and the two roots of the first group.
+fn init_map(bytes: &mut [u8], map: PageId, superblock: &Superblock) {
+    page::init(bytes, Kind::Map, 0, map, 0);
+    let used = if map == superblock.data_start() { 3 } else { 1 };
+    (0..used).for_each(|index| map::set_used(bytes, index, true));
+    page::seal(bytes, superblock.salt());
+}
+
 /// Writes the allocation maps, and the empty roots of the two trees that every store has.
 async fn write_first_pages(place: &Backend, superblock: &Superblock) -> Result<(), Error> {
     let size = superblock.page_bytes as usize;
@@ -185,17 +228,12 @@ async fn write_first_pages(place: &Backend, superblock: &Superblock) -> Result<(
     for batch in all.chunks(BATCH) {
         let bytes = Arena::new(size * batch.len()).buffer(0, size * batch.len());
         for (index, (page, root_of)) in batch.iter().enumerate() {
-            bytes::change(&bytes.part(index * size, size), |bytes| {
-                match root_of {
-                    Some(tree) => drop(NodeMut::init(bytes, *page, *tree, 0, (b"", None))),
-                    None => {
-                        page::init(bytes, Kind::Map, 0, *page, 0);
-                        // The first group contains its map and the two roots.
-                        let used = if *page == superblock.data_start() { 3 } else { 1 };
-                        (0..used).for_each(|index| map::set_used(bytes, index, true));
-                    }
+            bytes::change(&bytes.part(index * size, size), |bytes| match root_of {
+                Some(tree) => {
+                    drop(NodeMut::init(bytes, *page, *tree, 0, (b"", None)));
+                    page::seal(bytes, superblock.salt());
                 }
-                page::seal(bytes, superblock.salt());
+                None => init_map(bytes, *page, superblock),
             });
         }
         let numbers = batch.iter().map(|(page, _)| *page).collect();

@@ -69,6 +69,7 @@ impl Store {
         Box::pin(async move {
             let shard = &self.0;
             shard.check_open()?;
+            shard.check_writable()?;
             if shard.state.catalogue().table(table).is_some_and(|info| !info.indexes.is_empty()) {
                 return Err(Error::BulkLoad("the table has indexes; make them after the load"));
             }

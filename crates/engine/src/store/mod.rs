@@ -309,6 +309,7 @@ impl Store {
         extract: Option<Extract>,
     ) -> Result<Named, Error> {
         self.0.check_open()?;
+        self.0.check_writable()?;
         let longest = longest_key(self.0.page_bytes());
         if name.is_empty() || name.len() > longest {
             return Err(Error::Options(format!("a name has 1 to {longest} bytes, not {}", name.len())));

@@ -160,6 +160,7 @@ impl Transaction {
         key: Box<[u8]>,
         value: Option<Box<[u8]>>,
     ) -> Result<(), Error> {
+        self.view.shard().check_writable()?;
         self.check_key(&key)?;
         let indexed = self.is_indexed(table)?;
         let old = if indexed { self.get_for_update(table, &key).await? } else { None };

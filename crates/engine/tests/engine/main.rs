@@ -15,6 +15,7 @@ mod create;
 mod division;
 mod dropped_futures;
 mod full;
+mod grow;
 mod indexes;
 mod inner_nodes;
 mod log_tail;
