@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import weakref
 from types import TracebackType
-from typing import Callable, Iterator, List, Mapping, MutableMapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Callable, Dict, Iterator, List, Mapping, MutableMapping, Optional, Tuple, Type, TypeVar, Union
 
 from . import _native
 from .errors import DeadlockError, RequestError
@@ -314,8 +314,8 @@ class Store(Mapping[str, Table]):
     ) -> Store:
         """Creates a store in a new file, which appears with a complete store or not at all.
 
-        :param size: size of the file in bytes, by default 16 GiB. It is fixed; disk space is allocated as the
-            store fills.
+        :param size: size of the file in bytes, by default 16 GiB. It is a limit: the file takes room on the disk as
+            the store fills. :meth:`open` can extend it.
         :param page: page size in bytes; by default 4 KiB.
         :param log: size of the log in bytes.
         :param place: the place of page writes: ``in-place`` or ``out-of-place``.
@@ -331,11 +331,53 @@ class Store(Mapping[str, Table]):
         cls,
         path: Union[str, "os.PathLike[str]"],
         *,
+        read_only: bool = False,
+        size: Union[int, str, None] = None,
         memory: Union[int, str, None] = None,
         durability: Optional[str] = None,
     ) -> Store:
-        """Opens the store in a file. After a crash this recovers it."""
-        return cls(_native.Store.open(os.fspath(path), _size(memory), durability))
+        """Opens the store in a file. After a crash this recovers it.
+
+        :param read_only: whether the store refuses writes. The file does not change, and several processes may read
+            it at once, but not while another one writes it.
+        :param size: a larger size of the file in bytes, which extends a store with pages in place.
+        """
+        return cls(_native.Store.open(os.fspath(path), read_only, _size(size), _size(memory), durability))
+
+    def check(self) -> List[str]:
+        """Reads every page. Returns a sentence for each problem, so the list of a sound store is empty."""
+        return self._store.check()
+
+    def compact(self) -> Tuple[int, int]:
+        """Merges sparse pages and gives the room of free ones back to the disk, while other threads go on. Returns the
+        pages in use before and after."""
+        return self._store.compact()
+
+    def backup(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Copies the store into a new file while it is in use. The copy has every commit that returned before the
+        call."""
+        self._store.backup(os.fspath(path))
+
+    def copy(
+        self,
+        path: Union[str, "os.PathLike[str]"],
+        *,
+        size: Union[int, str, None] = None,
+        page: Union[int, str, None] = None,
+        log: Union[int, str, None] = None,
+        place: Optional[str] = None,
+    ) -> int:
+        """Copies the records, as one snapshot shows them, into a new store whose sizes and place may differ. Returns
+        their number. A program makes its indexes again in the copy."""
+        return self._store.copy(os.fspath(path), _size(size), _size(page), _size(log), place)
+
+    def checkpoint(self) -> None:
+        """Writes all dirty pages, so that recovery after a crash would have nothing to redo."""
+        self._store.checkpoint()
+
+    def statistics(self) -> Dict[str, int]:
+        """Returns the counters since the store was opened, and its current sizes."""
+        return self._store.statistics()
 
     def create_table(self, name: str) -> Table:
         """Returns the table with this name. The table is created if it does not exist."""

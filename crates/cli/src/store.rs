@@ -4,7 +4,7 @@ use crate::common::Common;
 use crate::interrupt;
 use crate::output::{print, written};
 use crate::progress::watched;
-use crate::store_arguments::{Copied, Get, Load, Scan, StoreCommand};
+use crate::store_arguments::{Backup, Get, Load, Repair, Scan, StoreCommand};
 use fulgurite_store_file::{self as store, Form, LoadAsked, NewStore, Report, ScanAsked};
 use fulgurite_study::people;
 use fulgurite_study::table::Table;
@@ -47,11 +47,21 @@ pub(crate) fn run(command: StoreCommand, common: &Common) -> Result<(), StackErr
         StoreCommand::Check(opened) => {
             tell(&watched(common.quiet, "records", |_| store::check(&opened.store()?))?, common)
         }
-        StoreCommand::Repair(Copied { opened, out }) => {
-            tell(&watched(common.quiet, "records", |_| store::repair(&opened.store()?, &out))?, common)
+        StoreCommand::Repair(Repair { opened, out, size }) => {
+            let repair = |_: &Progress| store::repair(&opened.store()?, &out, size.as_deref());
+            tell(&watched(common.quiet, "records", repair)?, common)
         }
-        StoreCommand::Backup(Copied { opened, out }) => {
-            tell(&watched(common.quiet, "records", |_| store::backup(&opened.store()?, &out))?, common)
+        StoreCommand::Backup(Backup { opened, out, size, page, log, place }) => {
+            let has_shape = [&size, &page, &log, &place].iter().any(|given| given.is_some());
+            let new = NewStore { size, page, log, place };
+            let backup = |_: &Progress| match has_shape {
+                true => store::copy(&opened.store()?, &out, &new),
+                false => store::backup(&opened.store()?, &out),
+            };
+            tell(&watched(common.quiet, "records", backup)?, common)
+        }
+        StoreCommand::Compact(opened) => {
+            tell(&watched(common.quiet, "records", |_| store::compact(&opened.store()?))?, common)
         }
     }
 }

@@ -25,10 +25,13 @@ pub(crate) enum StoreCommand {
     Check(Opened),
     /// Copy what can be saved of a damaged store into a new store
     #[command(after_help = REPAIR_HELP)]
-    Repair(Copied),
-    /// Copy a store into a new file
+    Repair(Repair),
+    /// Copy a store into a new file, of another size if you like
     #[command(after_help = BACKUP_HELP)]
-    Backup(Copied),
+    Backup(Backup),
+    /// Make a store smaller: merge sparse pages, and give free ones back to the disk
+    #[command(after_help = COMPACT_HELP)]
+    Compact(Opened),
 }
 
 const LOAD_HELP: &str = "\
@@ -36,7 +39,7 @@ A row is key,value. A byte may be written \\xNN, a backslash is \\\\. If rows ha
 Rows before one that is refused stay loaded. Records are durable when the command ends.
 
 A new FILE has --size as its length at once and takes room on the disk as it fills (du shows how much). \
-Its size, page and log stay what they are.
+Its page and log stay what they are. A larger --size extends a FILE with pages in place.
 
 Examples:
   fulgurite load my.store users --from users.csv --header
@@ -79,10 +82,18 @@ Example:
 
 const BACKUP_HELP: &str = "\
 OUT is a store of its own. To restore, copy OUT to FILE, or back it up again under that name. FILE does not change, \
-and no other process may write it meanwhile.
+and no other process may write it meanwhile. With --size, --page, --log or --place the records are copied into a \
+store of that shape; a program makes its indexes again when it opens them.
+
+Examples:
+  fulgurite backup my.store copy.store
+  fulgurite backup my.store larger.store --size 64GiB --log 256MiB";
+
+const COMPACT_HELP: &str = "\
+FILE keeps its length and takes less of the disk (du shows how much). An interruption loses nothing.
 
 Example:
-  fulgurite backup my.store copy.store";
+  fulgurite compact my.store";
 
 #[derive(Args)]
 pub(crate) struct Opened {
@@ -164,9 +175,32 @@ pub(crate) struct Scan {
 }
 
 #[derive(Args)]
-pub(crate) struct Copied {
+pub(crate) struct Repair {
     #[command(flatten)]
     pub opened: Opened,
     /// The new file
     pub out: PathBuf,
+    /// Bytes of OUT [default: those of FILE, or more if the records need them]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Backup {
+    #[command(flatten)]
+    pub opened: Opened,
+    /// The new file
+    pub out: PathBuf,
+    /// Bytes of OUT [default: those of FILE]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Bytes in a page of OUT [default: those of FILE]
+    #[arg(long, value_name = "SIZE")]
+    pub page: Option<String>,
+    /// Bytes of the log of OUT [default: those of FILE]
+    #[arg(long, value_name = "SIZE")]
+    pub log: Option<String>,
+    /// Place of OUT's pages, as load takes it [default: in-place, or that of FILE if another shape is given]
+    #[arg(long, value_name = "WHERE")]
+    pub place: Option<String>,
 }

@@ -108,6 +108,11 @@ impl Db {
         Ok(Db { db, path: path.to_owned() })
     }
 
+    /// Returns a handle whose calls can be cancelled; see [`blocking::Db::asking`].
+    pub fn asking(&self, goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Db {
+        Db { db: self.db.asking(goes_on), path: self.path.clone() }
+    }
+
     /// Returns the path of the file, as it was given.
     pub fn path(&self) -> &Path {
         &self.path

@@ -26,6 +26,8 @@ mod drive;
 mod new_file;
 mod image;
 mod db;
+#[cfg(feature = "metrics")]
+mod metrics;
 
 pub use db::Db;
 pub use drive::FileDrive;

@@ -13,12 +13,14 @@ mod waiting;
 use self::waiting::{goes_on, waiting};
 use crate::errors::{error, of_engine, of_stack};
 use fulgurite_base::option::parse_choice;
-use fulgurite_engine::blocking::{Db, Snapshot as InnerSnapshot, Table as InnerTable, Transaction as Inner};
-use fulgurite_engine::{Direction, Durability, Error, Record};
+use fulgurite_db::{
+    Access, Db, Direction, Durability, Error, Record, Snapshot as InnerSnapshot, Table as InnerTable,
+    Transaction as Inner,
+};
 use fulgurite_stack::StackError;
 use fulgurite_store_file::{self as store, NewStore, StoreFile};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use std::ops::Bound as End;
 use std::path::PathBuf;
 use std::process;
@@ -172,18 +174,71 @@ impl Store {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, memory=None, durability=None))]
+    #[pyo3(signature = (path, read_only=false, size=None, memory=None, durability=None))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
+        read_only: bool,
+        size: Option<String>,
         memory: Option<String>,
         durability: Option<&str>,
     ) -> PyResult<Store> {
         let durability = self::durability(durability)?;
+        let access = if read_only { Access::Read } else { Access::Write };
         crate::watched::watched(py, None, move |_| {
-            store::open(&StoreFile::new(path, memory.as_deref())?, durability)
+            store::open(&StoreFile::new(path, memory.as_deref())?, access, size.as_deref(), durability)
         })
         .map(Store::new)
+    }
+
+    /// Returns a sentence for each problem of the store; none if it is sound.
+    fn check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let db = self.db()?;
+        let reports = waiting(py, move || db.check())?;
+        Ok(reports.iter().flat_map(|report| &report.problems).map(ToString::to_string).collect())
+    }
+
+    /// Makes the store smaller. Returns the number of pages in use before and after.
+    fn compact(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        self.refuse_own("to end it first")?;
+        let db = self.db()?;
+        let reports = waiting(py, move || db.compact())?;
+        Ok(reports.first().map_or((0, 0), |report| (report.pages_before, report.pages_after)))
+    }
+
+    fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let db = self.db()?;
+        crate::watched::watched(py, None, move |_| store::backup_open(&db, &path))
+    }
+
+    /// Copies the records into a new store of these sizes. Returns the number of records.
+    #[pyo3(signature = (path, size=None, page=None, log=None, place=None))]
+    fn copy(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        size: Option<String>,
+        page: Option<String>,
+        log: Option<String>,
+        place: Option<String>,
+    ) -> PyResult<u64> {
+        let (db, new) = (self.db()?, NewStore { size, page, log, place });
+        crate::watched::watched(py, None, move |_| store::copy_open(&db, &path, &new))
+    }
+
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
+        let db = self.db()?;
+        waiting(py, move || db.checkpoint())
+    }
+
+    /// Returns the counters since the store was opened, and its current sizes.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let db = self.db()?;
+        let counters = PyDict::new(py);
+        for statistics in waiting(py, move || db.statistics())?.iter().take(1) {
+            statistics.fields().iter().try_for_each(|(name, value)| counters.set_item(name, value))?;
+        }
+        Ok(counters)
     }
 
     fn tables(&self, py: Python<'_>) -> PyResult<Vec<String>> {

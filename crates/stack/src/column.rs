@@ -392,6 +392,9 @@ columns! {
     PiecesUnused "pieces_unused" Number [] "pieces of large values that belong to no record";
     PagesCopied "pages_copied" Number [] "pages that a backup copied";
     CopiedBytes "copied_bytes" Bytes [] "bytes that a backup copied, the log included";
+    PagesReleased "pages_released" Number [] "pages that a compaction freed";
+    PiecesDeleted "pieces_deleted" Number [] "pieces of large values that belonged to no record and were deleted";
+    DiskBytes "disk_bytes" Bytes [] "bytes that the file takes on the disk";
     LogUsedBytes "log_used_bytes" Bytes [] "bytes of the log that recovery would read now";
     Problems "problems" Number [] "number of problems";
     Page "page" Number [] "page that is damaged";

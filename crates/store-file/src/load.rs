@@ -3,13 +3,15 @@
 use crate::input::{Input, Line};
 use crate::new_file::NewFile;
 use crate::new_store::{NewStore, Sizes, plan, refused_options};
-use crate::open::{Opened, StoreFile, open_drive};
+use crate::open::{Opened, StoreFile, open_drive, refused};
 use crate::report::Report;
 use fulgurite_base::units;
+use fulgurite_db::shape;
 use fulgurite_device::Executor;
-use fulgurite_engine::{Durability, Error, PlaceConfig, SHARDS, Store, Table};
+use fulgurite_engine::{Durability, Error, Options, PlaceConfig, SHARDS, Store, Table};
 use fulgurite_files::free_bytes;
 use fulgurite_stack::{Column, Progress, Row, StackError};
+use fulgurite_uring::DriveOptions;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -34,7 +36,7 @@ pub struct LoadAsked {
     pub from: Option<PathBuf>,
     /// Whether the first CSV row holds the names of the columns.
     pub header: bool,
-    /// The sizes of the store, if the store is new.
+    /// The sizes of the store, if the store is new. A larger size extends an existing one with pages in place.
     pub new: NewStore,
 }
 
@@ -164,7 +166,7 @@ fn report_of(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Report {
 fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<(Opened, Inode), StackError> {
     let (bytes, options) = plan(file, sizes, input)?;
     let new = NewFile::begin("FILE", &file.path, bytes)?;
-    let executor = Executor::new(open_drive(&new.unfinished())?);
+    let executor = Executor::new(open_drive(&new.unfinished(), &DriveOptions::default())?);
     let making = Store::create(executor.handle(), options);
     let made = executor.block_on(making).map_err(StackError::run)?;
     let store = made.map_err(|error| refused_options(file, sizes, error))?;
@@ -184,10 +186,17 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
             file.path.display()
         )));
     }
-    let executor = Executor::new(open_drive(&file.path)?);
+    // A larger size extends a store with pages in place. Another difference is refused when the store is open.
+    let has = fulgurite_uring::check(&file.path, &DriveOptions::default())
+        .map_err(|error| refused(&file.path, error))?;
+    let is_in_place = shape(&file.path).is_some_and(|shape| !shape.is_out_of_place);
+    let asked = sizes.size.filter(|size| is_in_place && size.is_multiple_of(65_536)).unwrap_or(0) / 4096;
+    let drive = DriveOptions { pages: Some(asked.max(has)), sparse: true, ..DriveOptions::default() };
+    let executor = Executor::new(open_drive(&file.path, &drive)?);
     let caps = executor.handle().caps();
     let bytes = caps.pages * u64::from(caps.page_bytes);
-    let opening = Store::open(executor.handle(), file.options(bytes)?);
+    let options = Options { grow: is_in_place && sizes.size.is_some(), ..file.options(bytes)? };
+    let opening = Store::open(executor.handle(), options);
     let store = executor.block_on(opening).map_err(StackError::run)?.map_err(|error| file.failed(&error))?;
     let opened = Opened { executor, store };
     file.refuse_shard(&opened)?;
@@ -339,8 +348,8 @@ impl Loading {
         let file = self.file.path.display();
         match error {
             Error::Full { .. } => StackError::run(format!(
-                "{file} is full; a store keeps the size that it was made with, so load into a new file with a \
-                    larger --size"
+                "{file} is full; a larger --size extends a store with pages in place, and fulgurite backup copies any \
+                    store into a larger one"
             )),
             Error::IndexNotOpen { table, index } => StackError::request(format!(
                 "TABLE {table} has the index `{index}`, which only the program that made it can keep; accepted: a \

@@ -1,13 +1,12 @@
-//! Creates files that hold a new store. Such a file is written without a name (see [`Unfinished`]) and gets
-//! its name when it is complete. It never replaces another file.
+//! Files that hold a new store, with errors that name the argument (see [`fulgurite_db::NewFile`]).
 
 use fulgurite_base::units;
+use fulgurite_db::OpenError;
 use fulgurite_files::obstacle;
 use fulgurite_files::output::is_standard;
-use fulgurite_files::unfinished::Unfinished;
 use fulgurite_stack::StackError;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A new file that is being written. If this value is dropped before [`NewFile::finish`], no file remains.
@@ -15,36 +14,34 @@ pub(crate) struct NewFile {
     /// The argument that names the file, for errors.
     argument: &'static str,
     path: PathBuf,
-    unfinished: Unfinished,
+    new: fulgurite_db::NewFile,
 }
 
 impl NewFile {
     /// Creates the file that `argument` names, as a sparse drive of `bytes` zero bytes.
     pub(crate) fn begin(argument: &'static str, path: &Path, bytes: u64) -> Result<NewFile, StackError> {
         refuse_existing(argument, path)?;
-        let cannot = |error: io::Error| {
-            StackError::request(format!(
+        let new = fulgurite_db::NewFile::begin(path, bytes).map_err(|error| match error {
+            OpenError::Io { error, .. } => StackError::request(format!(
                 "{argument} {} cannot be made with a length of {}: {}; accepted: a new file, in a folder that \
                     exists and takes files of this length",
                 path.display(),
                 units::format_size(bytes),
                 obstacle(path, &error)
-            ))
-        };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let unfinished = Unfinished::begin(folder.unwrap_or(Path::new("."))).map_err(cannot)?;
-        fulgurite_uring::make_sparse(unfinished.file(), bytes).map_err(cannot)?;
-        Ok(NewFile { argument, path: path.to_owned(), unfinished })
+            )),
+            error => refused(argument, path, error),
+        })?;
+        Ok(NewFile { argument, path: path.to_owned(), new })
     }
 
     /// Returns the path at which the file can be opened until it is complete.
     pub(crate) fn unfinished(&self) -> PathBuf {
-        self.unfinished.path()
+        self.new.unfinished()
     }
 
     /// Returns the file for writing.
     pub(crate) fn file(&self) -> Result<File, StackError> {
-        self.unfinished.file().try_clone().map_err(|error| self.failed(&error))
+        self.new.file().map_err(|error| self.failed(&error))
     }
 
     /// Returns the error for a failed write to the file.
@@ -54,33 +51,32 @@ impl NewFile {
 
     /// Gives the file its name. A process that has the file open may continue to use it.
     pub(crate) fn finish(self) -> Result<(), StackError> {
-        // Sync the file first, because a power cut could otherwise leave the name with incomplete contents.
-        self.unfinished.file().sync_all().map_err(|error| self.failed(&error))?;
-        let NewFile { argument, path, unfinished } = self;
-        unfinished.put_new(&path).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => exists(argument, &path),
-            _ => cannot_be_written(argument, &path, &error),
-        })?;
-        // Sync the folder, because this makes the name durable. Ignore an error, because file systems that
-        // cannot sync a folder do not need it.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
-        Ok(())
+        let NewFile { argument, path, new } = self;
+        new.finish().map_err(|error| match error {
+            OpenError::Io { error, .. } => cannot_be_written(argument, &path, &error),
+            error => refused(argument, &path, error),
+        })
     }
 }
 
 /// Refuses a path that exists, even if the path is a dangling symbolic link.
 pub(crate) fn refuse_existing(argument: &str, path: &Path) -> Result<(), StackError> {
     refuse_standard(argument, path)?;
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Ok(_) => Err(exists(argument, path)),
-        Err(error) => Err(StackError::request(format!(
+    fulgurite_db::NewFile::refuse_existing(path).map_err(|error| match error {
+        OpenError::Io { error, .. } => StackError::request(format!(
             "{argument} {} cannot be made: {}; accepted: a new file, in a folder that exists",
             path.display(),
             obstacle(path, &error)
-        ))),
-    }
+        )),
+        error => refused(argument, path, error),
+    })
+}
+
+fn refused(argument: &str, path: &Path, error: OpenError) -> StackError {
+    StackError::request(match error {
+        OpenError::Exists(_) => format!("{argument} {} exists; accepted: a new file", path.display()),
+        error => error.to_string(),
+    })
 }
 
 /// Refuses `-`: a store needs random access, which standard input and output do not offer.
@@ -96,8 +92,4 @@ pub(crate) fn refuse_standard(argument: &str, path: &Path) -> Result<(), StackEr
 
 fn cannot_be_written(argument: &str, path: &Path, error: &io::Error) -> StackError {
     StackError::run(format!("{argument} {} cannot be written: {}", path.display(), obstacle(path, error)))
-}
-
-fn exists(argument: &str, path: &Path) -> StackError {
-    StackError::request(format!("{argument} {} exists; accepted: a new file", path.display()))
 }

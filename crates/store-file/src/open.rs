@@ -1,17 +1,15 @@
 //! Opens a store in a file.
 
-use crate::file_drive::FileDrive;
 use crate::new_file::refuse_standard;
 use crate::text;
 use fulgurite_base::units;
+use fulgurite_db::{FileDrive, shape};
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Options, SHARDS, Store, Table};
 use fulgurite_files::{holds_store, obstacle};
 use fulgurite_stack::device::AnyDrive;
 use fulgurite_stack::{StackError, Unit, memory};
-use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, PsyncDevice, ReadOnlyFile};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, ReadOnlyFile};
 use std::path::{Path, PathBuf};
 
 /// The least memory of a command in bytes, which suffices for enough frames of the largest page size.
@@ -58,7 +56,8 @@ impl StoreFile {
 
     /// Returns the options for the store in a file of `bytes` bytes.
     pub(crate) fn options(&self, bytes: u64) -> Result<Options, StackError> {
-        let memory_bytes = self.memory(bytes, map_memory(&self.path))?;
+        let map_memory = shape(&self.path).map_or(0, |shape| shape.map_memory);
+        let memory_bytes = self.memory(bytes, map_memory)?;
         // Commits need not wait for the drive, since a load makes its records durable when it closes the
         // store.
         Ok(Options { memory_bytes, durability: Durability::Relaxed, ..Options::default() })
@@ -167,41 +166,24 @@ impl StoreFile {
     }
 }
 
-/// Returns the bytes of memory for the map of the store's pages out of place; 0 if the store at `path` writes
-/// pages in place.
-fn map_memory(path: &Path) -> u64 {
-    let Ok(file) = File::open(path) else { return 0 };
-    let memory = fulgurite_engine::SUPERBLOCKS.iter().map(|offset| {
-        let mut bytes = [0; 128];
-        file.read_exact_at(&mut bytes, *offset).map_or(0, |()| fulgurite_engine::map_memory(&bytes))
-    });
-    memory.max().unwrap_or_default()
-}
-
 /// Whether an error means that the store is damaged. Wrong options mean damage too: the only options that can
 /// be wrong for an existing store are the sizes that it holds itself.
 pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::Options(_))
 }
 
-/// Opens a drive in a file for writing.
-pub(crate) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
-    open_with(path, &DriveOptions::default()).map(FileDrive::boxed)
+/// Opens a drive in a file for writing by one thread.
+pub(crate) fn open_drive(path: &Path, options: &DriveOptions) -> Result<AnyDrive, StackError> {
+    let drive = FileDrive::open(path, options).map_err(|error| refused(path, error))?;
+    Ok(match drive {
+        #[cfg(target_os = "linux")]
+        FileDrive::Uring(drive) => drive,
+        FileDrive::Psync(drive) => drive,
+        FileDrive::Overlay(drive) => drive,
+    })
 }
 
-/// Opens a drive through io_uring if the system has it, otherwise with plain system calls.
-pub(crate) fn open_with(path: &Path, options: &DriveOptions) -> Result<FileDrive, StackError> {
-    #[cfg(target_os = "linux")]
-    match fulgurite_uring::UringDevice::open(path, options) {
-        Err(OpenError::NoUring(_)) => {}
-        Ok(device) => return Ok(FileDrive::Uring(Box::new(device))),
-        Err(error) => return Err(refused(path, error)),
-    }
-    let device = PsyncDevice::open(path, options).map_err(|error| refused(path, error))?;
-    Ok(FileDrive::Psync(Box::new(device)))
-}
-
-fn refused(path: &Path, error: OpenError) -> StackError {
+pub(crate) fn refused(path: &Path, error: OpenError) -> StackError {
     let file = path.display();
     StackError::request(match error {
         OpenError::NotOurs(_) => format!(

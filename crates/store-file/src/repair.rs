@@ -1,14 +1,16 @@
 //! Copies the readable records of a damaged store into a new store.
 
-use crate::file::FileSource;
 use crate::new_file::{NewFile, refuse_existing};
-use crate::open::{StoreFile, open_drive};
+use crate::open::{StoreFile, open_drive, read_size};
 use crate::report::Report;
 use crate::text;
+use fulgurite_base::units::format_size;
+use fulgurite_db::FileSource;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Error, KeyRange, LostPart, RepairReport, TableRepair};
 use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
+use fulgurite_uring::DriveOptions;
 use std::path::Path;
 
 /// The largest number of retries. Each retry has a new store that is twice as large as the last one.
@@ -16,14 +18,26 @@ const MOST_TRIES: u32 = 6;
 /// The unit of the size of a new file in bytes, which is the largest page size.
 const UNIT: u64 = 64 << 10;
 
-/// Copies the readable records into a new file. The file gets its name when it is complete.
-pub fn repair(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
+/// Copies the readable records into a new file of this size. The file gets its name when it is complete. Without a size it
+/// is as long as the old file, or longer if the records need it.
+pub fn repair(file: &StoreFile, out: &Path, size: Option<&str>) -> Result<Report, StackError> {
     let _step = step(format!("repairing {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;
     // Retry with a larger file if the copy does not fit: a truncated file is shorter than its store, and the
     // copy of a full store may need a little more space.
-    let mut bytes = file.read_only()?.bytes().next_multiple_of(UNIT);
-    let mut left = MOST_TRIES;
+    let asked = read_size("--size", size)?;
+    if let Some(asked) = asked.filter(|asked| *asked > 1 << 60 || !asked.is_multiple_of(UNIT)) {
+        return Err(StackError::request(format!(
+            "--size {} cannot be used; accepted: a multiple of {}, up to 1 EiB",
+            format_size(asked),
+            format_size(UNIT)
+        )));
+    }
+    let mut bytes = match asked {
+        Some(asked) => asked,
+        None => file.read_only()?.bytes().next_multiple_of(UNIT),
+    };
+    let mut left = if asked.is_some() { 0 } else { MOST_TRIES };
     let (new, report) = loop {
         match try_repair(file, out, bytes)? {
             (new, Ok(report)) => break (new, report),
@@ -52,7 +66,7 @@ fn try_repair(
 ) -> Result<(NewFile, Result<RepairReport, Error>), StackError> {
     let source = FileSource(file.read_only()?);
     let new = NewFile::begin("OUT", out, bytes)?;
-    let executor = Executor::new(open_drive(&new.unfinished())?);
+    let executor = Executor::new(open_drive(&new.unfinished(), &DriveOptions::default())?);
     let (handle, options) = (executor.handle(), file.options(bytes)?);
     let outcome = executor.block_on(async move { fulgurite_engine::repair(&source, handle, options).await });
     Ok((new, outcome.map_err(StackError::run)?))

@@ -12,6 +12,7 @@ use fulgurite_base::PageId;
 use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Returns the number of pages reserved for recovery, which may need more than normal operation did. This is
 /// a 64th of the store and 16 more.
@@ -33,6 +34,8 @@ pub(crate) struct Space {
     /// The pages that were freed and not allocated again since, each with the LSN of the record that freed
     /// it. `None` unless [`Space::keep_freed`] was called.
     freed: RefCell<Option<BTreeMap<PageId, Lsn>>>,
+    /// The largest number of freed pages that are noted. Others are not returned by [`Space::take_freed`].
+    most_freed: Cell<usize>,
     /// The position of the search for a free page: the group, and the index of the page in the group.
     next: Cell<(usize, u32)>,
 }
@@ -53,6 +56,7 @@ impl Space {
             picked: RefCell::default(),
             promised: Cell::new(0),
             freed: RefCell::new(None),
+            most_freed: Cell::new(usize::MAX),
             next: Cell::new((0, 0)),
         }
     }
@@ -140,6 +144,23 @@ impl Space {
         self.freed.borrow_mut().get_or_insert_default().extend(free.map(|page| (page, at)));
     }
 
+    /// Makes [`Space::take_freed`] return pages that are freed from now on, but no more than `most` at a time.
+    pub(crate) fn keep_some_freed(&self, most: usize) {
+        self.most_freed.set(most);
+        self.freed.borrow_mut().get_or_insert_default();
+    }
+
+    /// Picks free pages that follow each other, so that nobody allocates them for now. Does nothing and returns false if
+    /// one of them is picked already, or if pages would be lacking for commits that were promised some.
+    pub(crate) fn pick_run(&self, pages: Range<u64>) -> bool {
+        let is_picked = |page| self.is_picked(PageId(page));
+        if self.available() < pages.end - pages.start || pages.clone().any(is_picked) {
+            return false;
+        }
+        self.picked.borrow_mut().extend(pages.map(PageId));
+        true
+    }
+
     /// Takes the pages that were freed before `redo` and not allocated again since. Recovery does not read
     /// these pages.
     pub(crate) fn take_freed(&self, redo: Lsn) -> Vec<PageId> {
@@ -162,7 +183,7 @@ impl Space {
             for page in (from..from + count).map(|index| PageId(map.0 + u64::from(index))) {
                 if used {
                     freed.remove(&page);
-                } else {
+                } else if freed.len() < self.most_freed.get() {
                     freed.insert(page, at);
                 }
             }

@@ -93,7 +93,7 @@ impl Shard {
         self.durable.flush().await?;
         let before = self.durable.replace_superblock(superblock);
         self.durable.log().set_redo(redo);
-        self.forget_freed(before.redo);
+        self.trim_freed(before.redo).await;
         self.counters.count(|counts| counts.checkpoints += 1);
         self.log_room.notify();
         Ok(())
@@ -126,18 +126,6 @@ impl Shard {
         let (format, generation) = (FORMAT, last.generation + 1);
         let (next_large, out_of_place) = (self.durable.next_large(), self.durable.pages().backend().shape());
         Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
-    }
-
-    /// Lets garbage collection drop the out-of-place pages that were freed before the redo points of both
-    /// superblocks. Dropped earlier, such a page would look to recovery like a page that the drive has lost,
-    /// although recovery does not need it.
-    fn forget_freed(&self, redo: Lsn) {
-        // A backup still copies pages that were freed since it began.
-        if let Some(place) = self.durable.pages().backend().out_of_place()
-            && !self.state.is_backup_running()
-        {
-            place.trim(&self.state.space().take_freed(redo));
-        }
     }
 
     /// Writes all dirty pages and pending records to the drive and marks the store as cleanly closed.

@@ -8,6 +8,11 @@ pub(crate) struct Counts {
     pub commits: u64,
     pub aborts: u64,
     pub deadlocks: u64,
+    /// The waits for locks, and for log space: their number, and their time in all in nanoseconds.
+    pub lock_waits: u64,
+    pub lock_wait_ns: u64,
+    pub log_waits: u64,
+    pub log_wait_ns: u64,
     pub user_bytes: u64,
     pub checkpoints: u64,
     pub splits: u64,

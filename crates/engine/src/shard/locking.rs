@@ -56,6 +56,7 @@ impl Shard {
         // No other task runs between this check and the first poll below, so the store cannot stop unnoticed
         // in between.
         self.health.check()?;
+        let began = self.handle.now();
         let answer = poll_fn(|context| match wait.answer.take() {
             Some(answer) => Poll::Ready(answer),
             None => {
@@ -65,6 +66,11 @@ impl Shard {
         })
         .await;
         drop(waiting);
+        let waited = self.handle.now() - began;
+        self.counters.count(|counts| {
+            counts.lock_waits += 1;
+            counts.lock_wait_ns += waited.0;
+        });
         answer
     }
 

@@ -15,6 +15,7 @@ mod pages;
 mod locking;
 pub(crate) mod tree;
 mod room;
+mod trim;
 mod records;
 pub(crate) mod commit;
 mod checkpoint_notes;

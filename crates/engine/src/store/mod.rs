@@ -45,6 +45,14 @@ pub struct Statistics {
     pub aborts: u64,
     /// The number of transactions that were aborted to resolve a deadlock.
     pub deadlocks: u64,
+    /// The number of waits for a lock of another transaction, and the time that they took in all, in nanoseconds.
+    pub lock_waits: u64,
+    /// See [`Statistics::lock_waits`].
+    pub lock_wait_ns: u64,
+    /// The number of commits that waited for space in the log, and the time that they took in all, in nanoseconds.
+    pub log_waits: u64,
+    /// See [`Statistics::log_waits`].
+    pub log_wait_ns: u64,
     /// The number of bytes of keys and values that commits have written.
     pub user_bytes_written: u64,
     /// The number of bytes written to the log.
@@ -98,6 +106,32 @@ pub struct Statistics {
     pub frames: u32,
     /// The counters of the buffer pool.
     pub pool: PoolCounters,
+}
+
+/// Returns the names and values of these fields of a structure, each name behind the prefix.
+macro_rules! fields {
+    ($of:expr, $prefix:literal, $($field:ident)*) => {
+        [$((concat!($prefix, stringify!($field)), $of.$field),)*]
+    };
+}
+
+impl Statistics {
+    /// Returns every number with its name, for reports and metrics. Names of the record cache's counters begin with
+    /// `record_cache_`, those of the buffer pool with `pool_`.
+    pub fn fields(&self) -> Vec<(&'static str, u64)> {
+        let mut all = fields!(self, "", commits aborts deadlocks lock_waits lock_wait_ns log_waits log_wait_ns user_bytes_written log_bytes_written log_flushes
+            log_bytes_used flushes pages_written pages_moved pages_changed checkpoints splits merges pages_used pages
+            space_bytes version_bytes record_bytes record_limit_bytes records_kept records_pending locks recovered_ops
+            restored_pages)
+        .to_vec();
+        all.extend(fields!(self.records, "record_cache_", hits kept merged merges carried refused));
+        all.extend(
+            fields!(self.pool, "pool_", hits misses read_ios pages_read write_ios pages_written pages_flushed
+            prefetched prefetch_hits prefetch_wasted rescued write_waits),
+        );
+        all.push(("frames", u64::from(self.frames)));
+        all
+    }
 }
 
 /// A store on one drive, used by one core. Clones of the value are handles of the same store.
@@ -431,6 +465,10 @@ impl Store {
             commits: counts.commits,
             aborts: counts.aborts,
             deadlocks: counts.deadlocks,
+            lock_waits: counts.lock_waits,
+            lock_wait_ns: counts.lock_wait_ns,
+            log_waits: counts.log_waits,
+            log_wait_ns: counts.log_wait_ns,
             user_bytes_written: counts.user_bytes,
             log_bytes_written,
             log_flushes,

@@ -22,8 +22,7 @@ use crate::shard::tree::United;
 use crate::store::Store;
 use crate::tools::check::reachable;
 use crate::{Error, Lsn, StoreFuture};
-use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::Operation;
+use fulgurite_base::PageId;
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
@@ -37,7 +36,7 @@ const GIVEN_BACK_TOGETHER: usize = 16;
 /// The number of pieces that one transaction deletes.
 const DELETED_TOGETHER: usize = 16;
 /// The maximum number of pages of one trim command.
-const TRIMMED_TOGETHER: u64 = 1024;
+const TRIMMED_TOGETHER: u32 = 1024;
 /// The number of attempts to move the redo point behind the last structure change.
 const MOST_CHECKPOINTS: u32 = 8;
 
@@ -220,45 +219,34 @@ impl Shard {
         Ok(0)
     }
 
-    async fn trim_all(&self) -> Result<u64, Error> {
+    async fn trim_all(self: &Rc<Self>) -> Result<u64, Error> {
         let mut trimmed = 0;
         for (map, pages) in self.state.space().maps() {
-            let mut runs: Vec<(u64, u64)> = Vec::new();
-            {
-                let guard = self.read_page(map).await?;
-                for index in (1..pages).filter(|index| !map::is_used(guard.bytes(), *index)) {
-                    let page = map.0 + u64::from(index);
-                    // An allocated page will be used soon, and its contents may be on the drive already,
-                    // although its map still says that it is free.
-                    if self.state.space().is_picked(PageId(page)) {
-                        continue;
-                    }
-                    match runs.last_mut().filter(|(from, len)| from + len == page && *len < TRIMMED_TOGETHER)
-                    {
-                        Some((_, len)) => *len += 1,
-                        None => runs.push((page, 1)),
-                    }
+            let mut from = 1;
+            while from < pages {
+                let run = {
+                    let guard = self.read_page(map).await?;
+                    let is_free = |index: &u32| {
+                        // An allocated page will be used soon, and its contents may be on the drive already, although
+                        // its map still says that it is free.
+                        let page = PageId(map.0 + u64::from(*index));
+                        !map::is_used(guard.bytes(), *index) && !self.state.space().is_picked(page)
+                    };
+                    let first = (from..pages).find(is_free);
+                    let first = first.unwrap_or(pages);
+                    let most = pages.min(first + TRIMMED_TOGETHER);
+                    let run = first..(first..most).find(|index| !is_free(index)).unwrap_or(most);
+                    from = run.end.max(first + 1);
+                    map.0 + u64::from(run.start)..map.0 + u64::from(run.end)
+                };
+                let len = run.end - run.start;
+                // No other task runs between the look at the map and this call.
+                if len > 0 && self.trim(run).await {
+                    trimmed += len;
                 }
-            }
-            for (from, len) in runs {
-                if !self.trim(from, len).await {
-                    return Ok(trimmed);
-                }
-                trimmed += len;
             }
         }
         Ok(trimmed)
-    }
-
-    /// Trims a range of pages. Returns whether the drive accepted the command; a refusal does no harm.
-    async fn trim(&self, from: u64, len: u64) -> bool {
-        if let Some(place) = self.durable.pages().backend().out_of_place() {
-            place.trim(&(from..from + len).map(PageId).collect::<Vec<PageId>>());
-            return true;
-        }
-        let device_pages = u64::from(self.page_bytes() / self.handle.caps().page_bytes);
-        let trim = Operation::Trim { lpn: Lpn(from * device_pages), pages: (len * device_pages) as u32 };
-        self.handle.submit(trim).await.is_ok()
     }
 }
 

@@ -455,6 +455,7 @@ impl FileConfig {
             poll,
             many_threads: false,
             destroy_contents: self.destroy_contents,
+            sparse: false,
         }
     }
 

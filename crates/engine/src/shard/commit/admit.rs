@@ -43,7 +43,18 @@ impl Shard {
             }
             fits.then_some(Ok(()))
         };
-        self.log_room.until(has_room).await?;
+        match has_room() {
+            Some(outcome) => outcome?,
+            None => {
+                let began = self.handle.now();
+                self.log_room.until(has_room).await?;
+                let waited = self.handle.now() - began;
+                self.counters.count(|counts| {
+                    counts.log_waits += 1;
+                    counts.log_wait_ns += waited.0;
+                });
+            }
+        }
         self.log_room.promise(room.log);
         std::mem::forget(promise);
         Ok(Admitted { operations, replaced, user_bytes, room })

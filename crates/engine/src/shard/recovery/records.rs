@@ -11,6 +11,7 @@ use crate::memory::catalogue;
 use crate::memory::record_cache::{Put, Record};
 use crate::shard::Shard;
 use crate::shard::tree::{Applied, Seek};
+use crate::shard::trim::MOST_FREED;
 use crate::wait::together;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
@@ -49,9 +50,13 @@ impl Shard {
         Ok(())
     }
 
-    /// Finds the free pages to which the page map of an out-of-place store still gives an address.
+    /// Begins to note freed pages for their trim. Out of place these include the free pages to which the page map still
+    /// gives an address.
     pub(crate) async fn find_freed(&self) -> Result<(), Error> {
-        let Some(place) = self.durable.pages().backend().out_of_place() else { return Ok(()) };
+        let Some(place) = self.durable.pages().backend().out_of_place() else {
+            self.state.space().keep_some_freed(MOST_FREED);
+            return Ok(());
+        };
         for (map, pages) in self.state.space().maps() {
             let guard = self.read_page(map).await?;
             let free = (0..pages).filter(|index| !map::is_used(guard.bytes(), *index));
