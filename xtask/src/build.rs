@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// everything again.
 pub(crate) const COMMON: &[&str] = &["--workspace", "--profile", "gate", "--features", FEATURES];
 /// The features of the workspace's crates that the gate selects.
-pub(crate) const FEATURES: &str = "fulgurite-study/parquet";
+pub(crate) const FEATURES: &str = "fulgurite-study/parquet,fulgurite-db/metrics";
 
 /// A program that was built.
 #[derive(Clone)]
