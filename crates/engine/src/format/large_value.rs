@@ -2,6 +2,9 @@
 //!
 //! A separate tree stores each large value in pieces, under the keys `number of the value (8), number of the
 //! piece (4)`, both big-endian. The leaf stores a reference: `number of the value (8), length in bytes (8)`.
+//!
+//! The key `0 (8), number of the value (8)` in the same tree is a *mark*: the pieces of this value belong to no record,
+//! or not yet. No value has the number 0.
 
 use crate::Error;
 use crate::format::page::get_u64;
@@ -45,6 +48,17 @@ impl LargeValue {
     /// Returns the number of the value from the key of one of its pieces; `None` if the key is too short.
     pub(crate) fn number_of(piece: &[u8]) -> Option<u64> {
         piece.first_chunk().map(|number| u64::from_be_bytes(*number))
+    }
+
+    /// Returns the key of the mark of a value.
+    pub(crate) fn mark(number: u64) -> Vec<u8> {
+        [[0; 8], number.to_be_bytes()].concat()
+    }
+
+    /// Returns the number of the value that a key marks; `None` if the key is that of a piece.
+    pub(crate) fn marked(key: &[u8]) -> Option<u64> {
+        let number = key.strip_prefix(&[0; 8])?;
+        Some(u64::from_be_bytes(number.try_into().ok()?))
     }
 
     pub(crate) fn pieces(&self, page_bytes: u32) -> u32 {

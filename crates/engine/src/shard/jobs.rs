@@ -26,6 +26,7 @@ pub(crate) struct Jobs {
     eviction: Single,
     borrowing: Single,
     checkpoint: Single,
+    deletion: Single,
     /// The goal of the last checkpoint and the progress count of the store at its beginning, if this
     /// checkpoint could not move the redo point; `None` if it could.
     vain_checkpoint: Cell<Option<(Lsn, u64)>>,
@@ -50,6 +51,11 @@ impl Jobs {
     /// The checkpoint that was begun because the log became full.
     pub(crate) fn checkpoint(&self) -> &Single {
         &self.checkpoint
+    }
+
+    /// The job that deletes large values that belong to no record.
+    pub(crate) fn deletion(&self) -> &Single {
+        &self.deletion
     }
 
     /// Notes that a bulk load begins.

@@ -21,6 +21,7 @@ pub(crate) mod commit;
 mod checkpoint_notes;
 mod checkpoint;
 pub(crate) mod recovery;
+mod staging;
 mod open;
 
 use crate::format::tree::Tree;

@@ -153,6 +153,7 @@ impl Shard {
         }
         shard.find_freed().await?;
         shard.begin_to_divide();
+        shard.delete_marked_later();
         Ok(shard)
     }
 }

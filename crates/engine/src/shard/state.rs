@@ -11,7 +11,7 @@ use crate::memory::space::Space;
 use crate::memory::versions::Versions;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, Ref, RefCell, RefMut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of a store in memory.
 pub(crate) struct State {
@@ -29,6 +29,10 @@ pub(crate) struct State {
     sparse: RefCell<BTreeMap<(u32, Vec<u8>), Tree>>,
     /// The number of bytes of the keys in `sparse`.
     sparse_bytes: Cell<usize>,
+    /// The numbers of the large values that transactions in progress have staged.
+    staged: RefCell<BTreeSet<u64>>,
+    /// Whether large values may have marks that the task that deletes them has not seen.
+    has_marks: Cell<bool>,
 }
 
 /// The most bytes of memory for leaves that are remembered for a merge, and those of each beside its key.
@@ -56,6 +60,8 @@ impl State {
             leaf_records: RefCell::default(),
             sparse: RefCell::default(),
             sparse_bytes: Cell::new(0),
+            staged: RefCell::default(),
+            has_marks: Cell::new(false),
         }
     }
 
@@ -82,6 +88,16 @@ impl State {
         let ((_, key), tree) = self.sparse.borrow_mut().pop_first()?;
         self.sparse_bytes.set(self.sparse_bytes.get() - key.len() - SPARSE_BYTES);
         Some((tree, key))
+    }
+
+    /// Borrows the numbers of the large values that transactions in progress have staged, to change them.
+    pub(crate) fn staged_mut(&self) -> RefMut<'_, BTreeSet<u64>> {
+        self.staged.borrow_mut()
+    }
+
+    /// Sets whether large values may have marks to look at. Returns what held before.
+    pub(crate) fn set_has_marks(&self, has: bool) -> bool {
+        self.has_marks.replace(has)
     }
 
     /// Borrows the catalogue of tables and indexes.

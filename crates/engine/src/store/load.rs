@@ -93,8 +93,7 @@ impl Store {
 }
 
 impl BulkLoad {
-    /// Adds the next record. Its key must be greater than the last one, and a transaction must be able to put
-    /// its value.
+    /// Adds the next record. Its key must be greater than the last one.
     pub fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let shard = Rc::clone(&self.store.0);
@@ -103,11 +102,6 @@ impl BulkLoad {
                 return self.load.push(key, value, false).await;
             }
             let (place, mut pieces) = shard.put_large(&value);
-            let value = Some(place.write().into());
-            let record = Op { tree: self.load.tree(), key: key.as_slice().into(), value, large: true };
-            pieces.push(record);
-            shard.check_large(&pieces)?;
-            pieces.pop();
             let bytes = pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
             let most = shard.durable.log().capacity() / PIECES_SHARE;
             // Commits the earlier pieces first: a value that fits into the log by itself must not become too
@@ -148,10 +142,17 @@ impl BulkLoad {
         if pieces.is_empty() {
             return Ok(());
         }
-        let transaction = self.store.begin();
-        for piece in pieces {
-            transaction.note(Tree { id: LARGE, root: PageId(0) }, piece.key, piece.value);
+        // A value may be larger than a transaction.
+        let most = (self.store.0.durable.log().capacity() / PIECES_SHARE) as usize;
+        let together = (most / longest_record(self.store.page_bytes())).max(1);
+        let mut pieces = pieces.into_iter().peekable();
+        while pieces.peek().is_some() {
+            let transaction = self.store.begin();
+            for piece in pieces.by_ref().take(together) {
+                transaction.note(Tree { id: LARGE, root: PageId(0) }, piece.key, piece.value);
+            }
+            transaction.commit().await?;
         }
-        transaction.commit().await
+        Ok(())
     }
 }

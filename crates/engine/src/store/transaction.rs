@@ -1,6 +1,7 @@
 //! Transactions and snapshots, the two ways to access a store.
 
 use crate::format::index_entry;
+use crate::format::large_value::LargeValue;
 use crate::format::page::node::longest_key;
 use crate::format::tree::Tree;
 use crate::memory::catalogue::{Index, Table};
@@ -91,6 +92,8 @@ pub struct Transaction {
     view: ReadView,
     txn: TxnId,
     ended: Cell<bool>,
+    /// The places of the values that were stored before the commit, by tree and key (see `shard::staging`).
+    staged: RefCell<BTreeMap<(u32, Box<[u8]>), LargeValue>>,
 }
 
 impl Transaction {
@@ -104,7 +107,7 @@ impl Transaction {
             dead: Cell::new(false),
             used: Cell::new(false),
         };
-        Transaction { view, txn, ended: Cell::new(false) }
+        Transaction { view, txn, ended: Cell::new(false), staged: RefCell::default() }
     }
 
     pub(crate) fn number(&self) -> TxnId {
@@ -168,8 +171,26 @@ impl Transaction {
         if indexed {
             self.write_indexes(table, &key, old.as_deref(), value.as_deref()).await?;
         }
+        let shard = self.view.shard();
+        let staged = match &value {
+            Some(value) if shard.is_staged(value.len() as u64) => Some(shard.stage(value).await?),
+            _ => None,
+        };
+        self.unstage((table.0.id, &key));
+        if let Some(place) = staged {
+            self.staged.borrow_mut().insert((table.0.id, key.clone()), place);
+        }
         self.note(table.0, key, value);
         Ok(())
+    }
+
+    /// Gives up the value of a key that the transaction has staged, because another write replaces it.
+    fn unstage(&self, (tree, key): (u32, &[u8])) {
+        let mut staged = self.staged.borrow_mut();
+        if !staged.is_empty() {
+            let before = staged.remove(&(tree, Box::from(key)));
+            self.view.shard().unstage(before.map(|place| place.number));
+        }
     }
 
     fn check_key(&self, key: &[u8]) -> Result<(), Error> {
@@ -275,8 +296,14 @@ impl Transaction {
                 let settled = if used.get() { shard.until_settled().await } else { Ok(()) };
                 return settled.inspect(|()| shard.counters.count(|counts| counts.commits += 1));
             }
-            let of_tree = |(tree, writes): (u32, BTreeMap<_, _>)| {
-                writes.into_iter().map(move |(key, value)| Write { tree, key, value })
+            let staged = self.staged.borrow().clone();
+            let of_tree = |(tree, writes): (u32, BTreeMap<Box<[u8]>, _>)| {
+                let staged = &staged;
+                writes.into_iter().map(move |(key, value)| {
+                    let staged =
+                        if staged.is_empty() { None } else { staged.get(&(tree, key.clone())).copied() };
+                    Write { tree, key, value, staged }
+                })
             };
             let writes: Vec<Write> = writes.take().into_iter().flat_map(of_tree).collect();
             let outcome = shard.commit(self.txn, writes, durability, &self.ended).await;
@@ -292,6 +319,7 @@ impl Drop for Transaction {
         if !self.ended.get() {
             let shard = self.view.shard();
             shard.release_locks(self.txn);
+            shard.unstage(self.staged.borrow().values().map(|place| place.number));
             if let ReadView::Locked { writes, .. } = &self.view
                 && !writes.borrow().is_empty()
             {

@@ -139,7 +139,9 @@ impl Shard {
         // The numbers of the values whose pieces are in the tree. Later values are left out, because their
         // records may not be there yet.
         let mut unused = FxHashSet::default();
-        let old = |key: &[u8]| LargeValue::number_of(key).filter(|number| *number < next);
+        let staged = self.state.staged_mut().clone();
+        let is_old = |number: &u64| *number < next && !staged.contains(number);
+        let old = |key: &[u8]| LargeValue::number_of(key).filter(|number| *number > 0).filter(is_old);
         self.each_leaf(large, |node| {
             unused.extend(node.records().filter_map(|(key, _)| old(&key)));
             Ok(())

@@ -29,6 +29,7 @@ mod shards;
 mod shared_pages;
 mod space;
 mod stopped_store;
+mod staging;
 mod threads;
 mod write_concurrency;
 mod writes_beside_checkpoint;

@@ -2,7 +2,6 @@
 //! fail for lack of space once the record of the commit is in the log.
 
 use super::stage::{Admitted, Operations, Prepared, Room, Target, record};
-use crate::format::log_record::Op;
 use crate::memory::record_cache::RecordCache;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
@@ -17,7 +16,7 @@ impl Shard {
     /// Waits until there is space for a commit, and reserves it. Records for which the record cache has no
     /// space go to their leaves.
     pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared) -> Result<Admitted, Error> {
-        let Prepared { mut operations, leaves, replaced, user_bytes } = prepared;
+        let Prepared { mut operations, leaves, replaced, user_bytes, marks } = prepared;
         let bytes: u64 = operations.records().map(RecordCache::promise_bytes).sum();
         if bytes > 0 {
             self.until_frames(bytes).await;
@@ -57,7 +56,7 @@ impl Shard {
         }
         self.log_room.promise(room.log);
         std::mem::forget(promise);
-        Ok(Admitted { operations, replaced, user_bytes, room })
+        Ok(Admitted { operations, replaced, user_bytes, room, marks })
     }
 
     /// Reserves space in the record cache. Operations for which there is none get their leaves as targets.
@@ -113,13 +112,6 @@ impl Shard {
         } else {
             Ok(need)
         }
-    }
-
-    /// Refuses a large value that no transaction could put by itself: if it were allowed, nobody could put it
-    /// again, and a repair could not save it. Each of its operations puts into a leaf.
-    pub(crate) fn check_large(&self, ops: &[Op]) -> Result<(), Error> {
-        let bytes = ops.iter().map(|op| op.bytes() as u64).sum();
-        self.log_bytes_for(bytes, pages_for(ops.len() as u64)).map(drop)
     }
 
     /// Releases the reservations of a commit that has ended.

@@ -62,7 +62,8 @@ impl Shard {
 
     /// Appends the record of a commit to the log.
     fn append(&self, admitted: Admitted, durability: Durability) -> Appended {
-        let Admitted { operations: Operations { ops, targets }, replaced, user_bytes, room } = admitted;
+        let Admitted { operations: Operations { ops, targets }, replaced, user_bytes, room, marks } =
+            admitted;
         let entry = Entry { deltas: Vec::new(), ops };
         let (since, lsn) = self.durable.log().append(&entry);
         self.transactions.commits_mut().append(since, lsn, durability != Durability::Relaxed);
@@ -70,7 +71,7 @@ impl Shard {
             self.state.versions_mut().keep_large(tree, &key, lsn, value);
         }
         self.counters.count(|counts| counts.user_bytes += user_bytes);
-        Appended { operations: Operations { ops: entry.ops, targets }, since, lsn, room }
+        Appended { operations: Operations { ops: entry.ops, targets }, since, lsn, room, marks }
     }
 
     /// Applies a commit that is in the log. This takes a task of its own, because the caller may stop
@@ -78,7 +79,7 @@ impl Shard {
     fn apply_later(self: &Rc<Self>, txn: TxnId, appended: Appended) {
         let shard = Rc::clone(self);
         self.handle.spawn_awaited(async move {
-            let Appended { operations, since, lsn, room } = appended;
+            let Appended { operations, since, lsn, room, marks } = appended;
             for (op, target) in operations.iter() {
                 let keep_old = op.tree >= FIRST_USER_TREE || op.tree == CATALOGUE;
                 let at = Applied { since, lsn, keep_old };
@@ -96,6 +97,11 @@ impl Shard {
             shard.give_back(room);
             shard.evict_records_later();
             shard.advance();
+            // The marks of these values are deleted only now, so the background task may look at the others.
+            shard.unstage(marks.taken);
+            if marks.is_put {
+                shard.delete_marked_later();
+            }
         });
     }
 

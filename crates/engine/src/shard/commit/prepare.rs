@@ -7,7 +7,7 @@ use crate::format::large_value::LargeValue;
 use crate::format::log_record::Op;
 use crate::format::page;
 use crate::format::page::node::{Cell, leaf, longest_record};
-use crate::format::tree::FIRST_USER_TREE;
+use crate::format::tree::{FIRST_USER_TREE, LARGE};
 use crate::shard::Shard;
 use crate::shard::tree::Seek;
 use crate::wait::together;
@@ -29,6 +29,12 @@ struct Found {
     target: Target,
 }
 
+/// Returns the operation that puts or deletes the mark of a large value.
+fn mark(number: u64, is_put: bool) -> Op {
+    let key = LargeValue::mark(number).into();
+    Op { tree: LARGE, key, value: is_put.then(Box::default), large: false }
+}
+
 impl Shard {
     /// Finds the target of each write, and reads the large values that are replaced.
     pub(super) async fn prepare(&self, writes: Vec<Write>) -> Result<Prepared, Error> {
@@ -44,7 +50,12 @@ impl Shard {
                 leaves.extend(leaf.filter(|_| target == Target::Leaf));
                 if let (Some(large), Some(leaf)) = (large, leaf) {
                     prepared.replaced.push(self.read_replaced(write, large, leaf).await?);
-                    removals.append(&mut self.delete_large(large));
+                    if self.is_staged(large.bytes) {
+                        prepared.marks.is_put = true;
+                        removals.push(mark(large.number, true));
+                    } else {
+                        removals.append(&mut self.delete_large(large));
+                    }
                 }
             }
         }
@@ -52,8 +63,14 @@ impl Shard {
         let operations = &mut prepared.operations;
         for (write, target) in std::iter::zip(writes, targets) {
             let is_large = write.value.is_some() && bytes(&write) > most_inline;
-            let Write { tree, key, value } = write;
+            let Write { tree, key, value, staged } = write;
             match value {
+                Some(_) if let Some(large) = staged => {
+                    let value = Some(large.write().into());
+                    operations.push(Op { tree, key, value, large: true }, Target::Leaf);
+                    operations.push(mark(large.number, false), Target::Leaf);
+                    prepared.marks.taken.push(large.number);
+                }
                 Some(value) if is_large => {
                     let (large, pieces) = self.put_large(&value);
                     pieces.into_iter().for_each(|piece| operations.push(piece, Target::Leaf));
@@ -72,7 +89,7 @@ impl Shard {
 
     /// Reads the large value that a write replaces. Its key is locked, so the value cannot change meanwhile.
     async fn read_replaced(&self, write: &Write, large: LargeValue, leaf: PageId) -> Result<Replaced, Error> {
-        if large.bytes > self.durable.log().capacity() {
+        if large.bytes > self.state.space().pages() * u64::from(self.page_bytes()) {
             return Err(Error::corrupt(leaf, "it names a large value that was never written"));
         }
         let value = self.read_large(large).await?;
@@ -87,7 +104,7 @@ impl Shard {
     /// full, a deletion still goes to the cache, because it needs no page there. A record in the cache may
     /// not replace a large value, whose pieces must be deleted.
     async fn look(&self, write: &Write) -> Result<Found, Error> {
-        let Write { tree, key, value } = write;
+        let Write { tree, key, value, .. } = write;
         let is_written_anyway =
             |page| self.is_changed(page) || self.state.records().lacks_two_pages(page, self.page_bytes());
         let is_saving = |page| {

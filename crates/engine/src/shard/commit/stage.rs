@@ -2,6 +2,7 @@
 //! [`Admitted`], [`Appended`].
 
 use crate::Lsn;
+use crate::format::large_value::LargeValue;
 use crate::format::log_record::Op;
 use crate::memory::record_cache::Record;
 
@@ -11,6 +12,8 @@ pub(crate) struct Write {
     pub key: Box<[u8]>,
     /// The new value; `None` deletes the key.
     pub value: Option<Box<[u8]>>,
+    /// The place of the value if it was staged.
+    pub staged: Option<LargeValue>,
 }
 
 /// The place where an operation is applied.
@@ -68,6 +71,16 @@ pub(super) struct Prepared {
     pub replaced: Vec<Replaced>,
     /// The number of bytes of the keys and values that the user wrote.
     pub user_bytes: u64,
+    pub marks: Marks,
+}
+
+/// The changes of a commit to the marks of large values.
+#[derive(Default)]
+pub(crate) struct Marks {
+    /// The numbers of the staged values that get a record.
+    pub taken: Vec<u64>,
+    /// Whether a value gets a mark.
+    pub is_put: bool,
 }
 
 /// A commit whose space is reserved. The targets are final.
@@ -76,6 +89,7 @@ pub(super) struct Admitted {
     pub replaced: Vec<Replaced>,
     pub user_bytes: u64,
     pub room: Room,
+    pub marks: Marks,
 }
 
 /// A commit whose record is in the log, from the LSN `since` to the LSN `lsn`. It can no longer fail, unless
@@ -85,6 +99,7 @@ pub(super) struct Appended {
     pub since: Lsn,
     pub lsn: Lsn,
     pub room: Room,
+    pub marks: Marks,
 }
 
 /// The space that is reserved for the worst case of a commit.

@@ -65,11 +65,6 @@ impl Load {
         Ok(Load { shard, tree, levels: vec![Level::default()], pages: Vec::new() })
     }
 
-    /// Returns the number of the tree that is loaded.
-    pub(crate) fn tree(&self) -> u32 {
-        self.tree.id
-    }
-
     /// Adds the next record in key order.
     pub(crate) async fn push(&mut self, key: Vec<u8>, value: Vec<u8>, large: bool) -> Result<(), Error> {
         let page = self.shard.page_bytes();
