@@ -40,7 +40,12 @@ impl Op {
 
     /// Returns an upper bound of the bytes that the operation takes in the log.
     pub(crate) fn bytes(&self) -> usize {
-        20 + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
+        Op::bytes_of(&self.key, self.value.as_deref())
+    }
+
+    /// Returns the same for an operation with this key and value.
+    pub(crate) fn bytes_of(key: &[u8], value: Option<&[u8]>) -> usize {
+        20 + key.len() + value.map_or(0, <[u8]>::len)
     }
 }
 

@@ -25,9 +25,14 @@ const SHARE: u64 = 64;
 const DELETED_TOGETHER: usize = 256;
 
 impl Shard {
-    /// Whether a value of `bytes` bytes is staged.
-    pub(crate) fn is_staged(&self, bytes: u64) -> bool {
-        bytes > self.staged_together() && bytes > longest_record(self.page_bytes()) as u64
+    /// Whether a value of `bytes` bytes is stored in pieces.
+    pub(crate) fn is_large(&self, bytes: u64) -> bool {
+        bytes > longest_record(self.page_bytes()) as u64
+    }
+
+    /// Whether a value of `bytes` bytes is staged by a transaction that has `beside` bytes of large values already.
+    pub(crate) fn is_staged(&self, bytes: u64, beside: u64) -> bool {
+        bytes + beside > self.staged_together() && self.is_large(bytes)
     }
 
     /// Returns the size in bytes of the transactions that stage a value.

@@ -500,10 +500,3 @@ impl Store {
         }
     }
 }
-
-impl Transaction {
-    /// Adds the index entries of an existing record.
-    pub(crate) async fn index_record(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.write_indexes(table, key, None, Some(value)).await
-    }
-}

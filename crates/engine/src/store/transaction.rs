@@ -7,7 +7,7 @@ use crate::format::tree::Tree;
 use crate::memory::catalogue::{Index, Table};
 use crate::memory::locks::{Mode, TxnId};
 use crate::shard::Shard;
-use crate::shard::commit::Write;
+use crate::shard::commit::{Size, Write};
 use crate::store::read_view::{ReadView, Span};
 use crate::store::scan::{Direction, IndexScan, Scan};
 use crate::wait::together;
@@ -19,6 +19,9 @@ use std::rc::Rc;
 
 /// A pair of bounds that describes a range of keys.
 pub type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+/// A change of an index: its tree, the entry, and whether the entry is put.
+type Entry = (Tree, Vec<u8>, bool);
 
 /// The number of keys that `get_many` looks up at once.
 const LOOKED_FOR_TOGETHER: usize = 64;
@@ -94,6 +97,9 @@ pub struct Transaction {
     ended: Cell<bool>,
     /// The places of the values that were stored before the commit, by tree and key (see `shard::staging`).
     staged: RefCell<BTreeMap<(u32, Box<[u8]>), LargeValue>>,
+    /// The bytes of the large values that were not staged.
+    piece_bytes: Cell<u64>,
+    size: Cell<Size>,
 }
 
 impl Transaction {
@@ -107,7 +113,14 @@ impl Transaction {
             dead: Cell::new(false),
             used: Cell::new(false),
         };
-        Transaction { view, txn, ended: Cell::new(false), staged: RefCell::default() }
+        Transaction {
+            view,
+            txn,
+            ended: Cell::new(false),
+            staged: RefCell::default(),
+            piece_bytes: Cell::new(0),
+            size: Cell::default(),
+        }
     }
 
     pub(crate) fn number(&self) -> TxnId {
@@ -163,25 +176,51 @@ impl Transaction {
         key: Box<[u8]>,
         value: Option<Box<[u8]>>,
     ) -> Result<(), Error> {
-        self.view.shard().check_writable()?;
+        let shard = self.view.shard();
+        shard.check_writable()?;
         self.check_key(&key)?;
         let indexed = self.is_indexed(table)?;
         let old = if indexed { self.get_for_update(table, &key).await? } else { None };
         self.view.lock(table.0, &key, Mode::Exclusive).await?;
-        if indexed {
-            self.write_indexes(table, &key, old.as_deref(), value.as_deref()).await?;
-        }
-        let shard = self.view.shard();
+        // A transaction has few pieces of large values itself. Others are staged.
+        let length = value.as_ref().map_or(0, |value| value.len() as u64);
+        let is_staged = shard.is_staged(length, self.piece_bytes.get());
+        let size = match is_staged {
+            true => Size::of_staged(&key),
+            false => Size::of(table.0.id, &key, value.as_deref(), shard.page_bytes()),
+        };
+        let entries = match indexed {
+            true => self.checked_entries(table, &key, old.as_deref(), value.as_deref())?,
+            false => Vec::new(),
+        };
+        let size = self.check_size(size, &entries)?;
         let staged = match &value {
-            Some(value) if shard.is_staged(value.len() as u64) => Some(shard.stage(value).await?),
+            Some(value) if is_staged => Some(shard.stage(value).await?),
             _ => None,
         };
+        self.write_entries(entries).await.inspect_err(|_| {
+            shard.unstage(staged.map(|place| place.number));
+        })?;
         self.unstage((table.0.id, &key));
-        if let Some(place) = staged {
-            self.staged.borrow_mut().insert((table.0.id, key.clone()), place);
+        match staged {
+            Some(place) => drop(self.staged.borrow_mut().insert((table.0.id, key.clone()), place)),
+            None if shard.is_large(length) => self.piece_bytes.set(self.piece_bytes.get() + length),
+            None => {}
         }
+        self.size.set(size);
         self.note(table.0, key, value);
         Ok(())
+    }
+
+    /// Returns the size of the transaction with a write of this size and these index entries. Fails if it would be too
+    /// large for the log. Writes that replace each other count each.
+    fn check_size(&self, write: Size, entries: &[Entry]) -> Result<Size, Error> {
+        let shard = self.view.shard();
+        let entries = entries.iter().map(|(tree, entry, present)| {
+            Size::of(tree.id, entry, present.then_some(&[]), shard.page_bytes())
+        });
+        let size = entries.fold(self.size.get() + write, |size, entry| size + entry);
+        shard.check_size(size).map(|()| size)
     }
 
     /// Gives up the value of a key that the transaction has staged, because another write replaces it.
@@ -218,14 +257,21 @@ impl Transaction {
         self.view.lock_alone(tree, &all).await
     }
 
-    /// Updates the index entries of a record for its new value.
-    pub(crate) async fn write_indexes(
+    /// Puts the index entries of a record that is in the table already.
+    pub(crate) async fn index_record(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let entries = self.checked_entries(table, key, None, Some(value))?;
+        self.size.set(self.check_size(Size::default(), &entries)?);
+        self.write_entries(entries).await
+    }
+
+    /// Returns the index entries of a record that change with its value. Fails if one of them is too long.
+    fn checked_entries(
         &self,
         table: Table,
         key: &[u8],
         old: Option<&[u8]>,
         new: Option<&[u8]>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Entry>, Error> {
         let mut changes = self.index_changes(table, key, old, new);
         // An entry that is too long cannot be in the index, so it need not be deleted. This lets a record be
         // deleted that is older than the index.
@@ -233,7 +279,12 @@ impl Transaction {
         // Checks all entries before the first is written: if a record is refused, the transaction may go on
         // without it.
         changes.iter().try_for_each(|(_, entry, _)| self.check_key(entry))?;
-        for (tree, entry, present) in changes {
+        Ok(changes)
+    }
+
+    /// Locks and writes index entries.
+    async fn write_entries(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        for (tree, entry, present) in entries {
             self.view.lock(tree, &entry, Mode::Exclusive).await?;
             self.note(tree, entry.into(), present.then(Box::default));
         }
@@ -242,13 +293,7 @@ impl Transaction {
 
     /// Returns the index entries that change: the tree of the index, the entry, and whether it is put (or
     /// deleted).
-    fn index_changes(
-        &self,
-        table: Table,
-        key: &[u8],
-        old: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Vec<(Tree, Vec<u8>, bool)> {
+    fn index_changes(&self, table: Table, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Vec<Entry> {
         let catalogue = self.view.shard().state.catalogue();
         let mut changes = Vec::new();
         for (_, tree, extract) in catalogue.table(table).map_or(&[][..], |info| &info.indexes) {

@@ -31,5 +31,6 @@ mod space;
 mod stopped_store;
 mod staging;
 mod threads;
+mod transaction_size;
 mod write_concurrency;
 mod writes_beside_checkpoint;

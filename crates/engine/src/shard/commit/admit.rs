@@ -1,11 +1,70 @@
 //! The second stage of a commit: reserves memory, pages and log space for the worst case, so that nothing can
 //! fail for lack of space once the record of the commit is in the log.
 
+use super::prepare::MOST_REMOVALS;
 use super::stage::{Admitted, Operations, Prepared, Room, Target, record};
-use crate::memory::record_cache::RecordCache;
+use crate::format::large_value::LargeValue;
+use crate::format::log_record::Op;
+use crate::format::page::node::longest_record;
+use crate::memory::record_cache::{Record, RecordCache};
 use crate::shard::Shard;
 use crate::{Error, Lsn};
 use std::rc::Rc;
+
+/// The number of attempts to make room in the record cache.
+const MOST_ATTEMPTS: u32 = 8;
+
+/// The bytes of an operation that deletes a piece of a large value, or puts or deletes a mark.
+const REMOVAL: usize = 36;
+
+/// The size of the writes of a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Size {
+    /// The bytes of its operations in the log.
+    bytes: u64,
+    /// The number of records and of pieces of large values that it puts.
+    puts: u64,
+    /// The number of pieces of large values, and of references to them, which go to leaves.
+    pieces: u64,
+    /// The bytes to reserve in the record cache for the rest.
+    promised: u64,
+}
+
+impl Size {
+    /// Returns the size of one write, for a store with pages of `page_bytes`.
+    pub(crate) fn of(tree: u32, key: &[u8], value: Option<&[u8]>, page_bytes: u32) -> Size {
+        // The write may replace a large value, which then gets a mark.
+        let bytes = (Op::bytes_of(key, value) + REMOVAL) as u64;
+        let length = value.map_or(0, <[u8]>::len);
+        if key.len() + length > longest_record(page_bytes) {
+            let pieces = LargeValue { number: 0, bytes: length as u64 }.pieces(page_bytes);
+            // Each piece has a key of 12 bytes, and the reference to the value has 16 bytes.
+            let bytes = bytes + 36 + 32 * u64::from(pieces);
+            return Size { bytes, puts: u64::from(pieces) + 1, pieces: u64::from(pieces) + 1, promised: 0 };
+        }
+        let promised = RecordCache::promise_bytes(Record { tree, key, value });
+        Size { bytes, puts: u64::from(value.is_some()), pieces: 0, promised }
+    }
+
+    /// Returns the size of a write whose value is staged: the reference to it, which goes to its leaf, and its mark.
+    pub(crate) fn of_staged(key: &[u8]) -> Size {
+        let bytes = (Op::bytes_of(key, Some(&[0; 16])) + 2 * REMOVAL) as u64;
+        Size { bytes, puts: 1, pieces: 1, promised: 0 }
+    }
+}
+
+impl std::ops::Add for Size {
+    type Output = Size;
+
+    fn add(self, other: Size) -> Size {
+        Size {
+            bytes: self.bytes + other.bytes,
+            puts: self.puts + other.puts,
+            pieces: self.pieces + other.pieces,
+            promised: self.promised + other.promised,
+        }
+    }
+}
 
 /// Returns the number of pages that this many splits of leaves can need.
 fn pages_for(splits: u64) -> u64 {
@@ -16,10 +75,21 @@ impl Shard {
     /// Waits until there is space for a commit, and reserves it. Records for which the record cache has no
     /// space go to their leaves.
     pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared) -> Result<Admitted, Error> {
-        let Prepared { mut operations, leaves, replaced, user_bytes, marks } = prepared;
+        let Prepared { mut operations, leaves: (mut leaves, leaves_for_now), replaced, user_bytes, marks } =
+            prepared;
+        // A transaction whose leaves could need too many splits at once goes to the cache, from where its records are
+        // merged one leaf at a time. It waits until the cache has room, so its limit does not depend on the moment.
+        let is_broad = self.log_bytes_at_worst(&operations).is_err() && self.state.records().is_used();
+        for target in operations.targets.iter_mut().filter(|target| **target == Target::LeafForNow) {
+            *target = if is_broad { Target::Cache } else { Target::Leaf };
+        }
+        leaves += if is_broad { 0 } else { leaves_for_now };
         let bytes: u64 = operations.records().map(RecordCache::promise_bytes).sum();
         if bytes > 0 {
             self.until_frames(bytes).await;
+        }
+        if is_broad {
+            self.until_cache_has_room(bytes).await?;
         }
         let (records, more_leaves) = self.promise_records(&mut operations);
         let mut promise = Promise { shard: self, pages: 0, records };
@@ -82,22 +152,30 @@ impl Shard {
     /// Returns the most pages and log bytes that operations can need that change `leaves` leaves.
     ///
     /// Each leaf is split once, and again for each quarter of a page that is put into it. Every two of these
-    /// splits cause one split in the levels above. A record for the cache counts like a changed leaf, so a
-    /// full store refuses the record before it lacks the pages to merge it. A record that still cannot be
-    /// merged stays in the cache.
+    /// splits cause one split in the levels above. A record for the cache counts like a changed leaf, as far as there
+    /// are so many, so a full store refuses the record before it lacks the pages to merge it. A record that still
+    /// cannot be merged stays in the cache.
     fn room_for(&self, operations: &Operations, leaves: u64, records: u64) -> Result<Room, Error> {
         let page = u64::from(self.page_bytes());
         let bytes: u64 = operations.ops.iter().map(|op| op.bytes() as u64).sum();
         let puts = operations.ops.iter().filter(|op| op.value.is_some()).count() as u64;
-        let cached = operations.records().count() as u64;
-        let cached_puts = operations.records().filter(|record| record.value.is_some()).count() as u64;
-        let splits = puts.min(leaves + cached + 2 + 4 * bytes / page);
+        let cached = operations.iter().filter(|(_, target)| *target == Target::Cache);
+        let (mut cached_ops, mut cached_puts, mut cached_bytes) = (0, 0, 0);
+        for (op, _) in cached {
+            cached_ops += 1;
+            cached_puts += u64::from(op.value.is_some());
+            cached_bytes += op.bytes() as u64;
+        }
+        let splits = |puts: u64, leaves: u64, bytes: u64| puts.min(leaves + 2 + 4 * bytes / page);
         // Cached deletions change no leaf now, and merging them frees space.
-        let makes_room = cached as usize == operations.ops.len() && puts == 0;
-        let pages = if makes_room { 0 } else { pages_for(splits) };
+        if cached_ops == operations.ops.len() as u64 && puts == 0 {
+            return Ok(Room { pages: 0, log: self.log_bytes_for(bytes, 0)?, records });
+        }
+        let cached_leaves = cached_ops.min(self.state.space().used());
         // The splits that cached records cause are logged when these records are merged, so their log space
-        // is not reserved now. Deletions cause no splits.
-        let split_now = pages.saturating_sub(cached_puts + cached_puts / 2);
+        // is not reserved now.
+        let split_now = pages_for(splits(puts - cached_puts, leaves, bytes - cached_bytes));
+        let pages = pages_for(splits(puts, leaves + cached_leaves, bytes));
         Ok(Room { pages, log: self.log_bytes_for(bytes, split_now)?, records })
     }
 
@@ -112,6 +190,48 @@ impl Shard {
         } else {
             Ok(need)
         }
+    }
+
+    /// Returns the log bytes that operations can need if all of them go to different leaves.
+    fn log_bytes_at_worst(&self, operations: &Operations) -> Result<u64, Error> {
+        let bytes = operations.ops.iter().map(|op| op.bytes() as u64).sum();
+        let puts = operations.ops.iter().filter(|op| op.value.is_some()).count() as u64;
+        self.log_bytes_for(bytes, pages_for(puts))
+    }
+
+    /// Merges records until the record cache has room for `bytes` more, as far as that is possible.
+    async fn until_cache_has_room(self: &Rc<Self>, bytes: u64) -> Result<(), Error> {
+        for _ in 0..MOST_ATTEMPTS {
+            if self.state.records_mut().make_room(bytes) {
+                break;
+            }
+            self.merge_all().await;
+            // The merges may have needed log space, and more of them may need some.
+            self.checkpoint(Lsn(u64::MAX)).await?;
+            self.state.records_mut().make_room(bytes);
+            self.until_frames(bytes).await;
+        }
+        Ok(())
+    }
+
+    /// Refuses a transaction of this size if it is larger than any may be.
+    ///
+    /// A transaction is always accepted if its leaves can be split with the log, even if each write goes to another one, or
+    /// if the record cache can take its records. If the cache is as large as a transaction may be, all others are refused.
+    /// With a smaller cache, the commit decides, which knows how many leaves the transaction changes.
+    pub(crate) fn check_size(&self, size: Size) -> Result<(), Error> {
+        let Size { mut bytes, puts, pieces, promised } = size;
+        if self.durable.has_had_large_values() {
+            bytes += (MOST_REMOVALS * REMOVAL) as u64;
+        }
+        self.log_bytes_for(bytes, 0)?;
+        let Err(error) = self.log_bytes_for(bytes, pages_for(puts)) else { return Ok(()) };
+        let most_promised = self.state.records().most_promised();
+        if most_promised < self.durable.log().capacity() / 4 {
+            return Ok(());
+        }
+        let fits = promised <= most_promised && self.log_bytes_for(bytes, pages_for(pieces)).is_ok();
+        if fits { Ok(()) } else { Err(error) }
     }
 
     /// Releases the reservations of a commit that has ended.

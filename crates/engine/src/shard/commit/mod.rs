@@ -17,6 +17,7 @@ mod stage;
 mod admit;
 mod prepare;
 
+pub(crate) use admit::Size;
 pub(crate) use stage::Write;
 
 use crate::format::log_record::Entry;
@@ -85,7 +86,7 @@ impl Shard {
                 let at = Applied { since, lsn, keep_old };
                 let applied = insist(async || match target {
                     Target::Cache => shard.apply_to_cache(shard.tree(op.tree)?, op, at).await,
-                    Target::Leaf => shard.apply(shard.tree(op.tree)?, op, at).await,
+                    Target::Leaf | Target::LeafForNow => shard.apply(shard.tree(op.tree)?, op, at).await,
                 });
                 if let Err(error) = applied.await {
                     shard.stop_unapplied(&error);

@@ -17,6 +17,9 @@ use std::collections::BTreeSet;
 /// The number of leaves that a commit requests from the drive at once.
 const PREPARED_TOGETHER: usize = 32;
 
+/// The number of pieces of replaced values that a commit deletes itself.
+pub(super) const MOST_REMOVALS: usize = 64;
+
 /// The number of free pages below which a store counts as almost full.
 const ALMOST_FULL: u64 = 64;
 
@@ -41,16 +44,22 @@ impl Shard {
         let bytes = |write: &Write| write.key.len() + write.value.as_ref().map_or(0, |value| value.len());
         let user_bytes = writes.iter().map(|write| bytes(write) as u64).sum();
         let mut prepared = Prepared { user_bytes, ..Prepared::default() };
-        let (mut leaves, mut removals, mut targets) = (BTreeSet::new(), Vec::new(), Vec::new());
+        let (mut fixed, mut for_now) = (BTreeSet::new(), BTreeSet::new());
+        let (mut removals, mut targets) = (Vec::new(), Vec::new());
         for part in writes.chunks(PREPARED_TOGETHER) {
             let looks = part.iter().map(|write| self.look(write)).collect();
             for (found, write) in std::iter::zip(together(looks).await, part) {
                 let Found { leaf, large, target } = found?;
                 targets.push(target);
-                leaves.extend(leaf.filter(|_| target == Target::Leaf));
+                match target {
+                    Target::Leaf => fixed.extend(leaf),
+                    Target::LeafForNow => for_now.extend(leaf),
+                    Target::Cache => {}
+                }
                 if let (Some(large), Some(leaf)) = (large, leaf) {
                     prepared.replaced.push(self.read_replaced(write, large, leaf).await?);
-                    if self.is_staged(large.bytes) {
+                    // Thousands of pieces in a transaction, or those of thousands of values, are deleted later.
+                    if removals.len() + large.pieces(self.page_bytes()) as usize > MOST_REMOVALS {
                         prepared.marks.is_put = true;
                         removals.push(mark(large.number, true));
                     } else {
@@ -83,7 +92,7 @@ impl Shard {
         // The pieces of a replaced value are deleted last: a reader that misses a piece searches again, and
         // by then finds the value among the old versions.
         removals.into_iter().for_each(|removal| operations.push(removal, Target::Leaf));
-        prepared.leaves = leaves.len() as u64;
+        prepared.leaves = (fixed.len() as u64, for_now.difference(&fixed).count() as u64);
         Ok(prepared)
     }
 
@@ -110,7 +119,7 @@ impl Shard {
         let is_saving = |page| {
             !is_written_anyway(page) || (value.is_none() && self.state.space().available() < ALMOST_FULL)
         };
-        let target_for = |page| if is_saving(page) { Target::Cache } else { Target::Leaf };
+        let target_for = |page| if is_saving(page) { Target::Cache } else { Target::LeafForNow };
         let may_be_cached = *tree >= FIRST_USER_TREE && self.state.records().is_used();
         let tree = self.tree(*tree)?;
         if may_be_cached {

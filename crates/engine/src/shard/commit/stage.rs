@@ -21,6 +21,8 @@ pub(crate) struct Write {
 pub(super) enum Target {
     /// The leaf that covers the key.
     Leaf,
+    /// The leaf too, but the record cache would do as well. [`Admitted`] operations do not have this target.
+    LeafForNow,
     /// The record cache. A later merge puts the record into its leaf.
     Cache,
 }
@@ -66,8 +68,9 @@ pub(super) struct Replaced {
 #[derive(Default)]
 pub(super) struct Prepared {
     pub operations: Operations,
-    /// The number of leaves that the operations change.
-    pub leaves: u64,
+    /// The number of leaves that operations with the target [`Target::Leaf`] change, and of other leaves that those with
+    /// the target [`Target::LeafForNow`] change.
+    pub leaves: (u64, u64),
     pub replaced: Vec<Replaced>,
     /// The number of bytes of the keys and values that the user wrote.
     pub user_bytes: u64,
