@@ -52,7 +52,7 @@ pub enum Error {
     /// The store was opened for reading only.
     #[error("the store was opened for reading only; open it for writing to change it")]
     ReadOnly,
-    /// The store has no table or index of this name.
+    /// The store has no table or index of this name, or no longer: it was dropped.
     #[error("there is no table `{0}`")]
     NoTable(String),
     /// The handle of the table or index was issued by another store, or by an earlier opening of this one.

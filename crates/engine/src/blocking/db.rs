@@ -2,6 +2,7 @@
 
 use super::asking::GoesOn;
 use super::inside::Inside;
+use super::primitives::{Fair, Primitives};
 use super::retries::{Attempt, RetryQueue};
 use super::scan::{Page, borrowed, owned};
 use super::set;
@@ -52,6 +53,8 @@ struct Shards {
     retries: Vec<Arc<RetryQueue>>,
     /// The number of this opening of the store, unique within the process.
     opening: u64,
+    /// The mutex of those who change names. Its value says whether a change in several shards was interrupted.
+    names: <Fair as Primitives>::Mutex<bool>,
 }
 
 impl Drop for Shards {
@@ -103,8 +106,13 @@ impl Db {
         // simulated drives have the same one.
         static OPENINGS: AtomicU64 = AtomicU64::new(0);
         let retries = shards.iter().map(|_| RetryQueue::new()).collect();
-        let shards = Arc::new(Shards { cells: shards, retries, opening: OPENINGS.fetch_add(1, Relaxed) });
-        Ok(Db { shards, goes_on: None })
+        let (opening, names) = (OPENINGS.fetch_add(1, Relaxed), Fair::mutex(false));
+        let shards = Arc::new(Shards { cells: shards, retries, opening, names });
+        let db = Db { shards, goes_on: None };
+        if !create {
+            db.complete_change()?;
+        }
+        Ok(db)
     }
 
     /// Returns a handle whose calls can be cancelled. While a call waits, its thread calls `goes_on` every 20
@@ -132,6 +140,11 @@ impl Db {
 
     pub(super) fn shard(&self, index: usize) -> Seat<'_> {
         Seat { cell: &self.shards.cells[index], goes_on: self.goes_on.as_ref() }
+    }
+
+    /// Returns the mutex of those who change names.
+    pub(super) fn names_mutex(&self) -> &<Fair as Primitives>::Mutex<bool> {
+        &self.shards.names
     }
 
     /// Prepares the attempt that follows `last`, which was aborted and has ended. Waits until it may begin. `None`
@@ -174,6 +187,7 @@ impl Db {
     /// Creates the table, or returns it if it exists.
     pub fn create_table(&self, name: &str) -> Result<Table, Error> {
         let name: Arc<str> = name.into();
+        let _names = self.names()?;
         let tables = self.each(|shard| {
             let name = Arc::clone(&name);
             self.shard(shard).run(move |inside| {
@@ -215,6 +229,7 @@ impl Db {
     /// Call it after each opening before writing to the table, because the store does not save the function.
     pub fn create_index(&self, table: &Table, name: &str, extract: Extract) -> Result<Index, Error> {
         let name: Arc<str> = name.into();
+        drop(self.names()?);
         let indexes = self.each(|shard| {
             let (name, extract, table) =
                 (Arc::clone(&name), Arc::clone(&extract), self.table_in(table, shard)?);

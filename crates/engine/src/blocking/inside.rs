@@ -3,6 +3,7 @@
 use super::confined::Confined;
 use super::jobs::{Broken, Core, Job, Next};
 use super::retries::Attempt;
+use crate::store::names::Locked;
 use crate::{BulkLoad, Error, Options, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError, TaskId};
@@ -17,6 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A bulk load in a shard. The slot is empty while a call uses the load.
 pub(super) type LoadSlot = Rc<RefCell<Option<BulkLoad>>>;
 
+/// A table or an index in a shard that is locked for a drop. The slot is empty before and after.
+pub(super) type DropSlot = Rc<RefCell<Option<Locked>>>;
+
 /// The slot for the result of a job that had to wait; `None` until the job has ended.
 pub(super) type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
 
@@ -28,6 +32,8 @@ pub(super) struct Inside {
     pub snapshots: FxHashMap<u64, Rc<Snapshot>>,
     /// The open bulk loads, by number.
     pub loads: FxHashMap<u64, LoadSlot>,
+    /// The drops in progress, by number.
+    pub drops: FxHashMap<u64, DropSlot>,
     drawn: u64,
     ended: Rc<RefCell<Vec<Job>>>,
     /// The tasks of the jobs that wait, by job.
@@ -64,6 +70,7 @@ impl Inside {
             transactions: FxHashMap::default(),
             snapshots: FxHashMap::default(),
             loads: FxHashMap::default(),
+            drops: FxHashMap::default(),
             drawn: 0,
             ended: Rc::default(),
             tasks: FxHashMap::default(),
@@ -71,7 +78,7 @@ impl Inside {
         })
     }
 
-    /// Returns a new number for a transaction, a snapshot or a bulk load.
+    /// Returns a new number for a transaction, a snapshot, a bulk load or a drop.
     pub(super) fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.drawn

@@ -42,6 +42,7 @@ mod retries;
 mod inside;
 mod shard;
 mod db;
+mod names;
 mod snapshot;
 mod transaction;
 mod load;

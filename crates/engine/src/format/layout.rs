@@ -43,7 +43,9 @@ use fulgurite_base::PageId;
 use fulgurite_device::Caps;
 
 /// The format that this version writes into the superblock.
-pub(crate) const FORMAT: u32 = 6;
+pub(crate) const FORMAT: u32 = 7;
+/// The last format whose catalogue has no entries of dropped tables.
+const WITHOUT_DROPS: u32 = 6;
 /// The only format in which a store may have sorted runs. A store that has sorted runs is refused.
 pub(crate) const WITH_RUNS: u32 = 5;
 /// The last format before the one with sorted runs.
@@ -340,7 +342,8 @@ impl Superblock {
         }
         let format = get_u32(&copy, 20);
         let is_out_of_place = copy[85] == 1;
-        let is_known = [FORMAT, WITH_RUNS, BEFORE_RUNS, WITHOUT_UNITS, WITHOUT_STORED].contains(&format);
+        let is_known = [FORMAT, WITHOUT_DROPS, WITH_RUNS, BEFORE_RUNS, WITHOUT_UNITS, WITHOUT_STORED];
+        let is_known = is_known.contains(&format);
         if !is_known && (format != UNBOUND || is_out_of_place) {
             return Err(Error::Version { found: format, known: FORMAT });
         }

@@ -177,6 +177,11 @@ impl Space {
         taken
     }
 
+    /// Returns the number of pages that [`Space::take_freed`] may return later.
+    pub(crate) fn freed(&self) -> usize {
+        self.freed.borrow().as_ref().map_or(0, BTreeMap::len)
+    }
+
     /// Applies a change of a group's map. The record of the change ends at `at`.
     pub(crate) fn changed(&self, map: PageId, from: u32, count: u32, used: bool, at: Lsn) {
         if let Some(freed) = &mut *self.freed.borrow_mut() {

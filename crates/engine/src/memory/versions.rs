@@ -44,7 +44,7 @@ type VersionKey = (u32, Box<[u8]>, Lsn);
 type History = Vec<(Lsn, Old)>;
 
 /// The identity of a reader of a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ReaderId(u64);
 
 /// A state of the store that a reader sees.
@@ -106,6 +106,16 @@ impl Versions {
         reader
     }
 
+    /// Returns the reader that was registered last.
+    pub(crate) fn newest_reader(&self) -> ReaderId {
+        ReaderId(self.drawn)
+    }
+
+    /// Returns the oldest registered reader; `None` if there is none.
+    pub(crate) fn oldest_reader(&self) -> Option<ReaderId> {
+        self.readers.keys().next().copied()
+    }
+
     pub(crate) fn close(&mut self, reader: ReaderId) {
         self.readers.remove(&reader);
     }
@@ -165,7 +175,7 @@ impl Versions {
     /// Notes that a tree, which was empty, was loaded at `at`.
     pub(crate) fn note_load(&mut self, tree: u32, at: Lsn) {
         if !self.readers.is_empty() {
-            self.loaded.insert(tree, Loaded { at, before: ReaderId(self.drawn) });
+            self.loaded.insert(tree, Loaded { at, before: self.newest_reader() });
         }
     }
 
@@ -220,7 +230,7 @@ impl Versions {
             let oldest = self.oldest;
             self.readers.retain(|_, lsn| *lsn >= oldest);
         }
-        let first = self.readers.keys().next().copied();
+        let first = self.oldest_reader();
         self.loaded.retain(|_, loaded| first.is_some_and(|first| first <= loaded.before));
         self.forget(least);
     }

@@ -136,6 +136,8 @@ impl Shard {
         self.advance();
         self.until_visible(last).await?;
         self.transactions.close();
+        // The pages of dropped tables are freed at the next opening. The part in progress ends first.
+        drop(self.jobs.drops_turn().await);
         self.durable.log().sync(self.durable.log().tail()).await?;
         self.durable.pool().flush().await?;
         // One pass is not enough: when a leaf splits during the flush, some of its records move to another

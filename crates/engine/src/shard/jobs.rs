@@ -27,12 +27,15 @@ pub(crate) struct Jobs {
     borrowing: Single,
     checkpoint: Single,
     deletion: Single,
+    dropping: Single,
     /// The goal of the last checkpoint and the progress count of the store at its beginning, if this
     /// checkpoint could not move the redo point; `None` if it could.
     vain_checkpoint: Cell<Option<(Lsn, u64)>>,
     structure: Turns,
     checkpoint_turns: Turns,
     backups: Turns,
+    names: Turns,
+    drops: Turns,
     /// The number of bulk loads in progress.
     loads: Cell<u32>,
 }
@@ -56,6 +59,11 @@ impl Jobs {
     /// The job that deletes large values that belong to no record.
     pub(crate) fn deletion(&self) -> &Single {
         &self.deletion
+    }
+
+    /// The job that frees the pages of dropped tables and indexes.
+    pub(crate) fn dropping(&self) -> &Single {
+        &self.dropping
     }
 
     /// Notes that a bulk load begins.
@@ -88,6 +96,17 @@ impl Jobs {
     /// Waits for the turn to change the structure of the trees. One task at a time has it.
     pub(crate) async fn structure_turn(&self) -> Turn<'_> {
         self.structure.take().await
+    }
+
+    /// Waits for the turn to change the catalogue, from the look at its names until the change is applied. One
+    /// task at a time has it. It is taken before the turn to change the structure.
+    pub(crate) async fn names_turn(&self) -> Turn<'_> {
+        self.names.take().await
+    }
+
+    /// Waits for the turn to free the pages of dropped trees. One task at a time has it.
+    pub(crate) async fn drops_turn(&self) -> Turn<'_> {
+        self.drops.take().await
     }
 
     /// Waits for the turn to write a superblock. One task at a time has it.

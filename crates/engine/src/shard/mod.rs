@@ -20,6 +20,8 @@ mod records;
 pub(crate) mod commit;
 mod checkpoint_notes;
 mod checkpoint;
+mod own_ops;
+mod dropped;
 pub(crate) mod recovery;
 mod staging;
 mod open;

@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::durable::Durable;
 use super::jobs::Jobs;
 use super::log_room::LogRoom;
-use super::recovery::{RedoBatch, Redone, redo_structure};
+use super::recovery::{Names, RedoBatch, Redone, redo_structure};
 use super::state::State;
 use super::transactions::Transactions;
 use crate::bytes;
@@ -117,7 +117,8 @@ impl Shard {
         let mut batch = RedoBatch::new(batch_bytes, options.log_bytes);
         let redone = if was_clean {
             let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
-            Redone { tail, left_over: Vec::new(), next_large: superblock.next_large, rest: None }
+            let (next_large, names) = (superblock.next_large, Names::default());
+            Redone { tail, left_over: Vec::new(), next_large, rest: None, names }
         } else {
             pool.set_limit(frames);
             // Recovery is the only user of the pool, so writes need not spare other requests.
@@ -154,6 +155,7 @@ impl Shard {
         shard.find_freed().await?;
         shard.begin_to_divide();
         shard.delete_marked_later();
+        shard.free_dropped_later();
         Ok(shard)
     }
 }

@@ -2,7 +2,8 @@
 //! leaf lacks; before the redo point passes it, it is appended to the log again.
 
 use super::Shard;
-use crate::Lsn;
+use crate::{Error, Lsn};
+use std::rc::Rc;
 
 impl Shard {
     /// Returns the LSN that the redo point should reach at least, if a checkpoint is due; `None` if none is
@@ -30,6 +31,33 @@ impl Shard {
     /// copying all pending records forward.
     pub(crate) fn has_room_in_log(&self, bytes: u64) -> bool {
         bytes + self.log_kept() <= self.log_left()
+    }
+
+    /// Waits until the log has space for `bytes` more, and begins the checkpoints that make it.
+    pub(crate) async fn until_log_fits(self: &Rc<Self>, bytes: u64) -> Result<(), Error> {
+        let fits = || {
+            if let Err(error) = self.health.check() {
+                return Some(Err(error));
+            }
+            let fits = self.has_room_in_log(bytes);
+            if !fits {
+                self.checkpoint_later(Lsn(u64::MAX));
+            } else if let Some(goal) = self.checkpoint_goal() {
+                self.checkpoint_later(goal);
+            }
+            fits.then_some(Ok(()))
+        };
+        if let Some(outcome) = fits() {
+            return outcome;
+        }
+        let began = self.handle.now();
+        self.log_room.until(fits).await?;
+        let waited = self.handle.now() - began;
+        self.counters.count(|counts| {
+            counts.log_waits += 1;
+            counts.log_wait_ns += waited.0;
+        });
+        Ok(())
     }
 
     /// Returns the number of log bytes that commits may not use: enough to copy all pending records forward,

@@ -5,33 +5,21 @@ pub(crate) mod row_batch;
 pub(crate) mod scan;
 pub(crate) mod transaction;
 pub(crate) mod load;
+pub(crate) mod names;
 
-use crate::format::log_record::{Delta, Op};
-use crate::format::page::node::{NodeMut, longest_key};
-use crate::format::tree::{CATALOGUE, Tree};
 use crate::media::write::out_of_place::OutOfPlace;
-use crate::memory::catalogue::{self, Extract, Index, Named, SHARDS, Table};
+use crate::memory::catalogue::{Extract, Index, Named, Table, refuse_own};
 use crate::memory::locks::TxnId;
 use crate::memory::record_cache::RecordCounters;
 use crate::shard::Shard;
-use crate::shard::tree::Applied;
 use crate::store::scan::{Direction, Record};
 use crate::store::transaction::{Snapshot, Transaction};
-use crate::wait::{insist, to_its_end};
 use crate::{Durability, Error, Lsn, Options, StoreFuture, TornPages};
 use fulgurite_device::Handle;
 use fulgurite_pool::PoolCounters;
 use std::any::Any;
 use std::ops::Bound;
 use std::rc::Rc;
-
-/// Refuses a table name that is reserved for the engine.
-fn refuse_own(name: &str) -> Result<(), Error> {
-    if name == SHARDS {
-        return Err(Error::Options(format!("`{name}` is the engine's own; accepted: another name")));
-    }
-    Ok(())
-}
 
 /// The number of records that one transaction indexes while an index is filled.
 const INDEXED_TOGETHER: usize = 64;
@@ -237,10 +225,6 @@ impl Store {
         Box::pin(async move { Ok(self.0.state.catalogue().tables()) })
     }
 
-    fn named(&self, name: &str) -> Option<Named> {
-        self.0.state.catalogue().get(name)
-    }
-
     /// Returns the index with this name over a table. If it does not exist, it is created and filled with the
     /// records of the table. `extract` returns the index keys of a record. The store does not save this
     /// function, so call `create_index` after each opening, before the table is written. It must return the
@@ -277,20 +261,10 @@ impl Store {
                 let filled = self.0.visible_lsn();
                 self.0.state.catalogue_mut().note_filled(index.tree.id, filled);
                 index.complete = true;
-                self.note_complete(name, index).await?;
+                self.note_complete(index).await?;
             }
             Ok(index)
         })
-    }
-
-    /// Marks an index as complete in the catalogue.
-    async fn note_complete(&self, name: &str, index: Index) -> Result<(), Error> {
-        let value = catalogue::encode(Named::Index(index));
-        let transaction = self.begin();
-        let catalogue = self.0.tree(CATALOGUE)?;
-        transaction.note(catalogue, name.as_bytes().into(), Some(value.clone().into()));
-        transaction.commit_with(Durability::Flush).await?;
-        self.0.state.catalogue_mut().add(name.as_bytes(), &value)
     }
 
     /// Adds the index entries of every record of a table.
@@ -333,73 +307,6 @@ impl Store {
         }
         transaction.commit().await?;
         Ok(records.into_iter().next_back().map(|(key, _)| key))
-    }
-
-    /// Creates a tree, unless its name is refused. `extract` is the function of an index.
-    async fn create_tree(
-        &self,
-        name: &str,
-        named: impl FnOnce(Tree) -> Named + 'static,
-        extract: Option<Extract>,
-    ) -> Result<Named, Error> {
-        self.0.check_open()?;
-        self.0.check_writable()?;
-        let longest = longest_key(self.0.page_bytes());
-        if name.is_empty() || name.len() > longest {
-            return Err(Error::Options(format!("a name has 1 to {longest} bytes, not {}", name.len())));
-        }
-        let (store, name) = (self.clone(), name.to_owned());
-        // Runs to completion even if the caller gives up: a logged operation must be applied.
-        to_its_end(self.handle(), async move { store.add_tree(&name, named, extract).await }).await
-    }
-
-    /// Creates a tree. One log record contains its root page and its record in the catalogue.
-    async fn add_tree(
-        &self,
-        name: &str,
-        named: impl FnOnce(Tree) -> Named,
-        extract: Option<Extract>,
-    ) -> Result<Named, Error> {
-        let shard = &self.0;
-        let root = shard.pick().await?;
-        let turn = shard.jobs.structure_turn().await;
-        if let Some(named) = self.named(name) {
-            // Another task has created the tree during the wait, so the new page is not needed.
-            shard.state.space().put_back(root);
-            return Ok(named);
-        }
-        let tree = Tree { id: shard.state.catalogue().next(), root };
-        let named = named(tree);
-        let (map, index) = shard.state.space().place(root);
-        let held = shard.hold(&[map], &[root]).await.inspect_err(|_| shard.state.space().put_back(root))?;
-        let mut bytes = vec![0; shard.page_bytes() as usize];
-        NodeMut::init(&mut bytes, root, tree.id, 0, (b"", None));
-        let value = catalogue::encode(named);
-        let deltas = vec![Delta::image(&bytes), Delta::Map { page: map, from: index, count: 1, used: true }];
-        let op = Op {
-            tree: CATALOGUE,
-            key: name.as_bytes().into(),
-            value: Some(value.clone().into()),
-            large: false,
-        };
-        let (since, lsn) = shard.restructure(held, deltas, vec![op.clone()])?;
-        shard.transactions.commits_mut().append(since, lsn, true);
-        shard.state.catalogue_mut().add(name.as_bytes(), &value)?;
-        // Writers of the table may run at the next wait, and an index without its function would refuse them.
-        if let (Named::Index(index), Some(extract)) = (named, extract) {
-            shard.state.catalogue_mut().set_extract(index, extract);
-        }
-        drop(turn);
-        let at = Applied { since, lsn, keep_old: false };
-        let applied = insist(async || shard.apply(shard.tree(CATALOGUE)?, &op, at).await);
-        if let Err(error) = applied.await {
-            return Err(shard.stop_unapplied(&error));
-        }
-        shard.transactions.commits_mut().applied(lsn);
-        shard.durable.log().sync(lsn).await?;
-        shard.advance();
-        shard.until_visible(lsn).await?;
-        Ok(named)
     }
 
     /// Begins a transaction.

@@ -113,14 +113,27 @@ impl ReadView {
         }
     }
 
+    /// Fails with [`Error::NoTable`] if the view does not see a tree because it was dropped. A transaction sees a
+    /// tree on which it has a lock, because a drop waits for the lock.
+    #[inline]
+    pub(crate) fn check_tree(&self, tree: Tree) -> Result<(), Error> {
+        let (shard, reader) = match self {
+            ReadView::Locked { shard, .. } => (shard, None),
+            ReadView::Past { shard, state } => (shard, Some(state.reader)),
+        };
+        shard.state.catalogue().check_tree(tree.id, reader)
+    }
+
     /// Locks a key, if this is a locking view.
     pub(crate) async fn lock(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<(), Error> {
         self.check()?;
         let ReadView::Locked { shard, txn, dead, used, .. } = self else { return Ok(()) };
+        self.check_tree(tree)?;
         used.set(true);
         let outcome = shard.lock_key(*txn, tree.id, key, mode).await;
         dead.set(dead.get() || outcome == Err(Error::Deadlock));
-        outcome
+        // The table may have been dropped during the wait.
+        outcome.and_then(|()| self.check_tree(tree))
     }
 
     /// Locks a range for reading, if this is a locking view. Returns whether it had to wait.
@@ -136,10 +149,11 @@ impl ReadView {
     async fn lock_range(&self, tree: Tree, span: &Span, mode: Mode) -> Result<bool, Error> {
         self.check()?;
         let ReadView::Locked { shard, txn, dead, used, .. } = self else { return Ok(false) };
+        self.check_tree(tree)?;
         used.set(true);
         let outcome = shard.lock_range(*txn, tree.id, span.bounds(), mode).await;
         dead.set(dead.get() || outcome == Err(Error::Deadlock));
-        outcome
+        outcome.and_then(|has_waited| self.check_tree(tree).map(|()| has_waited))
     }
 
     /// Returns the value of a key; `None` if the key has none. A locking view locks the key in `mode` first.
@@ -155,6 +169,7 @@ impl ReadView {
             }
             ReadView::Past { shard, state } => {
                 self.check()?;
+                self.check_tree(tree)?;
                 shard.past(tree, key, *state).await
             }
         }
@@ -167,7 +182,11 @@ impl Drop for ReadView {
             // The locks of a transaction are not released here, because its commit may still be in progress
             // and releases them itself.
             ReadView::Locked { .. } => {}
-            ReadView::Past { shard, state } => shard.state.versions_mut().close(state.reader),
+            ReadView::Past { shard, state } => {
+                shard.state.versions_mut().close(state.reader);
+                // The snapshot may have been the last to read a dropped table.
+                shard.free_dropped_later();
+            }
         }
     }
 }

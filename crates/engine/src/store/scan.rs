@@ -195,6 +195,13 @@ impl<'a> Scan<'a> {
 
     /// Reads the records of the next leaf into `found`.
     async fn advance(&mut self) -> Result<(), Error> {
+        self.view.check_tree(self.tree)?;
+        // While a transaction has no lock yet, its table may be dropped during a read. The error of the read says
+        // nothing then.
+        self.read_leaf().await.map_err(|error| self.view.check_tree(self.tree).err().unwrap_or(error))
+    }
+
+    async fn read_leaf(&mut self) -> Result<(), Error> {
         self.read_ahead().await?;
         let mut found = std::mem::take(&mut self.found);
         let before = found.len();

@@ -285,7 +285,11 @@ impl Transaction {
     /// Locks and writes index entries.
     async fn write_entries(&self, entries: Vec<Entry>) -> Result<(), Error> {
         for (tree, entry, present) in entries {
-            self.view.lock(tree, &entry, Mode::Exclusive).await?;
+            match self.view.lock(tree, &entry, Mode::Exclusive).await {
+                // The index was dropped during the wait for the lock; the table stays.
+                Err(Error::NoTable(_)) => continue,
+                outcome => outcome?,
+            }
             self.note(tree, entry.into(), present.then(Box::default));
         }
         Ok(())

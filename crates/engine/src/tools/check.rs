@@ -5,7 +5,7 @@ use crate::format::large_value::LargeValue;
 use crate::format::page::node::Node;
 use crate::format::page::{self, map};
 use crate::format::tree::{LARGE, Tree};
-use crate::memory::catalogue::Named;
+use crate::memory::catalogue::{Dropped, Named};
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::wait::insist;
@@ -103,12 +103,14 @@ struct Walk<'a> {
     report: CheckReport,
     seen: FxHashSet<PageId>,
     large: Vec<(String, LargeValue)>,
+    /// The numbers of the large values of dropped trees, whose pieces may be gone or not.
+    dropped: FxHashSet<u64>,
 }
 
 impl<'a> Walk<'a> {
     fn new(shard: &'a Shard) -> Walk<'a> {
         let (report, seen) = (CheckReport::default(), FxHashSet::default());
-        Walk { shard, report, seen, large: Vec::new() }
+        Walk { shard, report, seen, large: Vec::new(), dropped: FxHashSet::default() }
     }
 
     fn problem(
@@ -216,10 +218,38 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Notes the pages and the large values of dropped trees that are not free yet. Pages are not checked: what a
+    /// damaged page leads to counts as unused.
+    async fn dropped(&mut self) -> Result<(), Error> {
+        let dropped = self.shard.state.catalogue().dropped();
+        for Dropped { tree, is_bare, .. } in dropped {
+            let reads_leaves = !is_bare && self.shard.durable.has_had_large_values();
+            let mut left = vec![(tree.root, u8::MAX)];
+            while let Some((page, below)) = left.pop() {
+                self.shard.health.check()?;
+                let is_new = self.shard.state.space().is_data(page) && self.seen.insert(page);
+                if !is_new || (below == 1 && !reads_leaves) {
+                    continue;
+                }
+                let Ok(guard) = self.page(page).await else { continue };
+                let node = Node::new(guard.bytes()).filter(|_| page::tree(guard.bytes()) == tree.id);
+                let Some(node) = node.filter(|node| node.level() < below) else { continue };
+                if node.level() > 0 {
+                    left.extend((0..node.len()).map(|index| (node.child(index), node.level())));
+                } else if reads_leaves {
+                    let large = node.records().filter(|(_, value)| value.large);
+                    let values = large.filter_map(|(_, value)| LargeValue::read(value.bytes).ok());
+                    self.dropped.extend(values.map(|value| value.number));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that each large value is complete, and counts the pieces that belong to no value.
     async fn large_values(&mut self) -> Result<(), Error> {
         let tree = self.shard.tree(LARGE)?;
-        let mut known = FxHashSet::default();
+        let mut known = std::mem::take(&mut self.dropped);
         for (whose, place) in std::mem::take(&mut self.large) {
             known.insert(place.number);
             // Repeats the read after an error, which may concern an evicted page.
@@ -394,6 +424,7 @@ pub(crate) async fn reachable(shard: &Shard) -> Result<FxHashSet<PageId>, Error>
     for tree in trees {
         walk.tree(tree, false).await?;
     }
+    walk.dropped().await?;
     match walk.report.problems.first() {
         Some(problem) => Err(Error::corrupt(problem.page.unwrap_or(PageId(0)), problem.what.clone())),
         None => Ok(walk.seen),
@@ -418,6 +449,7 @@ impl Store {
             for tree in trees {
                 walk.tree(tree, tables.contains(&tree.id)).await?;
             }
+            walk.dropped().await?;
             walk.large_values().await?;
             walk.maps().await?;
             if let Some(what) = shard.durable.pages().backend().out_of_place().and_then(|place| place.fault())

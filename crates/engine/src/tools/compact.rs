@@ -1,4 +1,4 @@
-//! Compaction: makes a store smaller on request, in four steps.
+//! Compaction: makes a store smaller on request, in four steps. Before them it frees the pages of dropped tables.
 //!
 //! 1. *Delete* the pieces of large values that belong to no record. An interrupted bulk load leaves them. This
 //!    step is left out while a bulk load is in progress, whose pieces belong to no record yet.
@@ -72,7 +72,7 @@ impl Shard {
     /// Merges the node on `level` that covers `key` with a neighbour, if they fit into one node.
     async fn compact_node(self: &Rc<Self>, tree: Tree, key: &[u8], level: usize) -> Result<Step, Error> {
         // Waits before it takes the turn, because a checkpoint that makes room may need the turn.
-        let _room = self.until_room_for_change().await?;
+        let _room = self.room_when_free(self.change_bytes()).await?;
         let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
         // A level that only the root is on has no neighbours to merge.
@@ -109,7 +109,7 @@ impl Shard {
                 merged += self.compact_level(tree, level).await?;
             }
             {
-                let _room = self.until_room_for_change().await?;
+                let _room = self.room_when_free(self.change_bytes()).await?;
                 let _turn = self.jobs.structure_turn().await;
                 self.lower_root(tree).await?;
             }
@@ -149,7 +149,12 @@ impl Shard {
         .await?;
         // A commit whose pieces were found may not have put its record yet.
         self.until_applied().await?;
-        let trees = self.state.catalogue().trees();
+        // Snapshots may still read the dropped trees that have their large values.
+        let trees = {
+            let catalogue = self.state.catalogue();
+            let read = catalogue.dropped().into_iter().filter(|dropped| !dropped.is_bare);
+            catalogue.trees().into_iter().chain(read.map(|dropped| dropped.tree)).collect::<Vec<_>>()
+        };
         for tree in trees.into_iter().filter(|tree| tree.id != LARGE) {
             self.each_leaf(tree, |node| {
                 for (_, value) in node.records().filter(|(_, value)| value.large) {
@@ -266,8 +271,11 @@ impl Store {
             shard.check_writable()?;
             // A backup reads pages that were freed since it began, so the two must not run at the same time.
             let _turn = shard.jobs.backup_turn().await;
-            let mut report =
-                CompactReport { pages_before: shard.state.space().used(), ..CompactReport::default() };
+            let pages_before = shard.state.space().used();
+            let mut report = CompactReport { pages_before, ..CompactReport::default() };
+            shard.free_dropped().await?;
+            // From here on a table may be dropped, but keeps its pages.
+            let _drops = shard.jobs.drops_turn().await;
             let pieces = shard.unused_pieces().await?;
             for part in pieces.chunks(DELETED_TOGETHER) {
                 let transaction = self.begin();

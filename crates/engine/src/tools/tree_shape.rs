@@ -46,7 +46,11 @@ impl Store {
             let trees = self.0.state.catalogue().trees();
             let mut shapes = Vec::new();
             for tree in trees.into_iter().filter(|tree| tree.id >= FIRST_USER_TREE || tree.id == LARGE) {
-                let shape = self.0.shape(tree).await?;
+                let shape = match self.0.shape(tree).await {
+                    // The tree was dropped meanwhile.
+                    Err(_) if !self.0.state.catalogue().is_live(tree.id) => continue,
+                    shape => shape?,
+                };
                 if tree.id != LARGE || shape.entries > 0 {
                     shapes.push(shape);
                 }

@@ -14,6 +14,7 @@ mod corruption;
 mod create;
 mod division;
 mod dropped_futures;
+mod dropped_tables;
 mod full;
 mod grow;
 mod indexes;

@@ -2,12 +2,13 @@
 //! different stores.
 
 use fulgurite_base::Nanos;
-use fulgurite_device::MemDevice;
+use fulgurite_device::{Caps, Command, Completion, Device, MemDevice, QueueFull};
 use fulgurite_engine::blocking::{Db, Extract, PAGE_RECORDS};
 use fulgurite_engine::{Direction, Durability, Error, Options};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 fn options() -> Options {
     Options { memory_bytes: 2 << 20, log_bytes: 2 << 20, ..Options::default() }
@@ -307,4 +308,118 @@ fn a_table_of_an_earlier_opening_is_refused() {
     let db = Db::open(drives.open(&["a"]), options()).unwrap();
     assert_eq!(db.get(&table, b"key").err(), Some(Error::OtherStore));
     assert_eq!(db.get(&db.table("table").unwrap(), b"key").unwrap(), Some(b"value".to_vec()));
+}
+
+/// A drive on a file that loses power after a number of commands, which all drives share.
+struct Dies {
+    inner: fulgurite_uring::PsyncDevice,
+    left: Arc<AtomicU64>,
+}
+
+impl Device for Dies {
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        let left = self.left.load(Relaxed);
+        if left == 0 {
+            return Ok(());
+        }
+        self.left.store(left - 1, Relaxed);
+        self.inner.submit(command)
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        if self.left.load(Relaxed) > 0 {
+            self.inner.wait(deadline, completions);
+        }
+    }
+}
+
+/// The rule: a crash between two shards leaves a dropped or renamed table the same in all shards.
+#[test]
+fn a_crash_leaves_the_same_names_in_all_shards() {
+    let folder = Drives(tempfile::tempdir().unwrap());
+    let files = ["a", "b", "c"];
+    let (mut dropped, mut renamed) = (0, 0);
+    for commands in 0.. {
+        for file in files {
+            let _ = std::fs::remove_file(folder.path(file));
+        }
+        let db = Db::create(folder.open(&files), options()).unwrap();
+        for name in ["old", "gone"] {
+            let table = db.create_table(name).unwrap();
+            db.create_index(&table, &format!("{name} by value"), by_value()).unwrap();
+            for key in 0..40u8 {
+                db.put(&table, &[key], b"value").unwrap();
+            }
+        }
+        db.close().unwrap();
+        drop(db);
+        let left = Arc::new(AtomicU64::new(u64::MAX));
+        let drives = folder.open(&files).into_iter().map(|inner| Dies { inner, left: Arc::clone(&left) });
+        let db = Db::open(drives.collect(), options()).unwrap();
+        // Some steps are enough to meet every shard.
+        left.store(commands * 2, Relaxed);
+        let outcome = db.rename_table("old", "new").and_then(|()| db.drop_table("gone"));
+        left.store(0, Relaxed);
+        drop(db);
+        let db = Db::open(folder.open(&files), options()).unwrap();
+        let names = db.tables().unwrap();
+        for name in &names {
+            let table = db.table(name).unwrap();
+            let rows = db.scan(&table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).count();
+            assert_eq!(rows, 40, "{name} after {commands}");
+        }
+        dropped += usize::from(!names.contains(&"gone".to_owned()));
+        renamed += usize::from(names.contains(&"new".to_owned()));
+        // Names that are free are free in all shards.
+        let again = db.create_table("gone").unwrap();
+        let rows = db.scan(&again, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).count();
+        assert_eq!(rows, if names.contains(&"gone".to_owned()) { 40 } else { 0 });
+        db.close().unwrap();
+        if outcome.is_ok() {
+            assert!(names == ["new"]);
+            assert!(dropped > 1 && renamed > dropped, "{dropped} and {renamed} of {commands}");
+            return;
+        }
+    }
+}
+
+/// The rule: names are changed in all shards, and a handle of a dropped table gives a clear error.
+#[test]
+fn tables_are_dropped_and_renamed_in_all_shards() {
+    for shards in [1, 3] {
+        let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
+        let table = db.create_table("old").unwrap();
+        db.create_index(&table, "by value", by_value()).unwrap();
+        (0..100u8).for_each(|key| db.put(&table, &[key], &[key]).unwrap());
+        db.rename_table("old", "new").unwrap();
+        db.rename_index("by value", "values").unwrap();
+        assert_eq!(db.indexes(&table).unwrap(), ["values"]);
+        assert_eq!(db.rename_table("old", "other"), Err(Error::NoTable("old".to_owned())));
+        assert!(matches!(db.rename_table("new", "values"), Err(Error::Options(_))));
+        assert_eq!(db.get(&table, &[7]).unwrap(), Some(vec![7]));
+        db.drop_index("values").unwrap();
+        assert!(db.indexes(&table).unwrap().is_empty());
+        let old = db.snapshot().unwrap();
+        db.drop_table("new").unwrap();
+        assert!(db.tables().unwrap().is_empty());
+        assert_eq!(db.drop_table("new"), Err(Error::NoTable("new".to_owned())));
+        for outcome in [db.put(&table, &[1], &[2]), db.get(&table, &[1]).map(drop)] {
+            assert_eq!(outcome, Err(Error::NoTable("new".to_owned())));
+        }
+        let everything = (Bound::Unbounded, Bound::Unbounded);
+        assert_eq!(old.scan(&table, everything, Direction::Forward).count(), 100);
+        drop(old);
+        let table = db.create_table("new").unwrap();
+        assert_eq!(db.scan(&table, everything, Direction::Forward).count(), 0);
+        let refused = db.drop_table("fulgurite.shards");
+        assert!(matches!(refused, Err(Error::Options(_))), "{refused:?}");
+    }
 }

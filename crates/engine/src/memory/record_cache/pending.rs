@@ -27,6 +27,18 @@ impl RecordCache {
         self.leaves.iter().any(|(_, slot)| self.ring.entry(slot).tree == tree)
     }
 
+    /// Drops the pending records of a dropped tree.
+    pub(crate) fn discard_pending(&mut self, tree: u32) {
+        let leaves = self.leaves.iter().filter(|(_, slot)| self.ring.entry(*slot).tree == tree);
+        let leaves: Vec<u32> = leaves.map(|(leaf, _)| leaf).collect();
+        for leaf in leaves {
+            for slot in self.take_list(leaf) {
+                self.settle(slot);
+                self.remove(slot);
+            }
+        }
+    }
+
     /// Appends to `leaves` the leaves of those records of a chunk that have been pending since before `goal`
     /// and were not used. Clears the use flags of the others that old.
     pub(crate) fn add_cold(&mut self, chunk: u32, goal: Lsn, leaves: &mut Vec<PageId>) {

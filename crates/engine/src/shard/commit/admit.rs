@@ -100,30 +100,7 @@ impl Shard {
         let room = self.room_for(&operations, leaves + more_leaves, records)?;
         self.state.space().promise(room.pages)?;
         promise.pages = room.pages;
-        let has_room = || {
-            if let Err(error) = self.health.check() {
-                return Some(Err(error));
-            }
-            let fits = self.has_room_in_log(room.log);
-            if !fits {
-                self.checkpoint_later(Lsn(u64::MAX));
-            } else if let Some(goal) = self.checkpoint_goal() {
-                self.checkpoint_later(goal);
-            }
-            fits.then_some(Ok(()))
-        };
-        match has_room() {
-            Some(outcome) => outcome?,
-            None => {
-                let began = self.handle.now();
-                self.log_room.until(has_room).await?;
-                let waited = self.handle.now() - began;
-                self.counters.count(|counts| {
-                    counts.log_waits += 1;
-                    counts.log_wait_ns += waited.0;
-                });
-            }
-        }
+        self.until_log_fits(room.log).await?;
         self.log_room.promise(room.log);
         std::mem::forget(promise);
         Ok(Admitted { operations, replaced, user_bytes, room, marks })

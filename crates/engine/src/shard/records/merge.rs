@@ -7,7 +7,7 @@ use crate::format::tree::Tree;
 use crate::memory::record_cache::{Merged, Record, Swept};
 use crate::shard::Shard;
 use crate::shard::tree::{change, should_look};
-use crate::{Error, Lsn};
+use crate::Error;
 use fulgurite_base::PageId;
 use std::rc::Rc;
 
@@ -183,20 +183,12 @@ impl Shard {
         })
     }
 
-    /// Waits for log space for a merge of nodes, and reserves it. The caller must not hold the turn to change the
-    /// structure, because the checkpoint that frees space may need it.
-    pub(crate) async fn until_room_for_change(self: &Rc<Self>) -> Result<Room<'_>, Error> {
-        let has_room = || {
-            if let Err(error) = self.health.check() {
-                return Some(Err(error));
-            }
-            let room = self.room_for_change();
-            if room.is_none() {
-                self.checkpoint_later(Lsn(u64::MAX));
-            }
-            room.map(Ok)
-        };
-        self.log_room.until(has_room).await
+    /// Waits for log space of the engine's own operations or structure changes, and reserves it. The caller has no
+    /// turn to change the structure, for which the checkpoint that makes space may wait.
+    pub(crate) async fn room_when_free(self: &Rc<Self>, bytes: u64) -> Result<Room<'_>, Error> {
+        self.until_log_fits(bytes).await?;
+        self.log_room.promise(bytes);
+        Ok(Room { shard: self, bytes })
     }
 
     /// Puts the pending records of a leaf into its bytes, as far as they fit. The bytes and the state of the

@@ -12,6 +12,11 @@
 //!    record cache takes as many as it has space for. They are merged into their leaves while the store is in
 //!    use again. The other operations are applied to their leaves.
 //!
+//! The operations on the catalogue are gathered apart, those of the whole log, and are redone before all others.
+//! So it is known which trees are dropped later in the log. Their pages may be free or belong to other trees, so
+//! operations on them are left out. A large value that such an operation puts belongs to nothing; its pieces are
+//! deleted at the end.
+//!
 //! During step 3 most of the memory belongs to the batch, since fewer batches visit fewer leaves; the pool
 //! keeps a third of its frames. A full batch first drops operations on keys that have later ones. The first
 //! batch is gathered during step 2. If all operations fit into it, the log is read once. Otherwise the log is
@@ -25,9 +30,9 @@ mod records;
 
 pub(crate) use redo_batch::RedoBatch;
 
-use crate::format::log_record::{Delta, Entry};
+use crate::format::log_record::{Delta, Entry, OpRef};
 use crate::format::page;
-use crate::format::tree::LARGE;
+use crate::format::tree::{CATALOGUE, LARGE};
 use crate::media::log::{LogReader, LogStart, Tail};
 use crate::media::write::Pages;
 use crate::{Error, Lsn, Options};
@@ -48,6 +53,27 @@ pub(crate) struct Redone {
     pub next_large: u64,
     /// The LSN of the first log record whose operations did not fit into the first batch; `None` if all did.
     pub rest: Option<Lsn>,
+    /// The operations on the catalogue.
+    pub names: Names,
+}
+
+/// The last operation of the log on each key of the catalogue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    /// The keys with their new values; `None` deletes a key.
+    pub last: BTreeMap<Box<[u8]>, Option<Box<[u8]>>>,
+    /// The LSN of the first log record with such an operation.
+    pub since: Lsn,
+}
+
+impl Names {
+    /// Adds the next operation, of the log record at `at`.
+    fn add(&mut self, op: OpRef<'_>, at: Lsn) {
+        if self.last.is_empty() {
+            self.since = at;
+        }
+        self.last.insert(op.key.into(), op.value.map(Box::from));
+    }
 }
 
 /// Executes step 2, on a pool that has no log yet. Gathers operations for the first batch until it is full.
@@ -63,6 +89,7 @@ pub(crate) async fn redo_structure(
     let mut next_large = next_large;
     let mut rest = None;
     let mut redo = PageRedo::default();
+    let mut names = Names::default();
     loop {
         let mut fits = true;
         let read = |at: Lsn, payload: &[u8]| {
@@ -74,7 +101,9 @@ pub(crate) async fn redo_structure(
             }
             Entry::visit(payload, |op| {
                 fits &= op.fits(pages.page_bytes());
-                if fits && rest.is_none() {
+                if fits && op.tree == CATALOGUE {
+                    names.add(op, at);
+                } else if fits && rest.is_none() {
                     batch.add(op);
                 }
                 if op.tree == LARGE && op.key.len() == 12 {
@@ -104,7 +133,7 @@ pub(crate) async fn redo_structure(
     if rest.is_none() && planted!(options, LostTail) {
         batch.forget_last_record();
     }
-    Ok(Redone { tail, left_over, next_large, rest })
+    Ok(Redone { tail, left_over, next_large, rest, names })
 }
 
 /// The pages that step 2 redoes changes on.

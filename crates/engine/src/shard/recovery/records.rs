@@ -1,7 +1,8 @@
 //! Step 3 of recovery: redoes operations on records.
 
-use super::{RedoBatch, Redone};
-use crate::format::log_record::{AHEAD, Entry, OpRef};
+use super::{Names, RedoBatch, Redone};
+use crate::format::large_value::LargeValue;
+use crate::format::log_record::{AHEAD, Entry, Op, OpRef};
 use crate::format::page::map;
 use crate::format::page::node::Node;
 use crate::format::page::node::leaf;
@@ -70,10 +71,11 @@ impl Shard {
     pub(crate) async fn load_catalogue(&self) -> Result<(), Error> {
         let tree = self.tree(CATALOGUE)?;
         let mut runs = Vec::new();
+        self.state.catalogue_mut().clear();
         let look = |node: Node<'_>| {
             let mut known = self.state.catalogue_mut();
             for (key, value) in node.records() {
-                match catalogue::is_about_runs(&key) {
+                match catalogue::own(&key, value.bytes).is_none() && catalogue::is_about_runs(&key) {
                     true => runs.extend(catalogue::run(value.bytes)),
                     false => known.add(&key, value.bytes)?,
                 }
@@ -100,6 +102,7 @@ impl Shard {
     ) -> Result<(), Error> {
         let mut is_upward = true;
         self.durable.set_unredone(redone.rest);
+        self.redo_names(&redone.names, redone.tail.at).await?;
         self.redo_batch(batch, is_upward, redone.tail.at).await?;
         let Some(rest) = redone.rest else { return Ok(()) };
         let start = LogStart { redo: rest, ..start };
@@ -111,7 +114,12 @@ impl Shard {
                 let read = |at, payload: &[u8]| {
                     last = Some(at);
                     batch.begin_record(at);
-                    Entry::visit(payload, |op| batch.add(op)).map(drop)
+                    let add = |op: OpRef<'_>| {
+                        if op.tree != CATALOGUE {
+                            batch.add(op)
+                        }
+                    };
+                    Entry::visit(payload, add).map(drop)
                 };
                 is_end = reader.next(read).await?.is_none();
             }
@@ -144,18 +152,36 @@ impl Shard {
         let at = Applied { since: batch.since(), lsn: end, keep_old: false };
         batch.keep_last_by_key();
         self.counters.count(|counts| counts.recovered_ops += batch.len() as u64);
-        // Operations on the catalogue come first, because they may create the trees of the other operations.
-        if batch.trees().any(|tree| tree == CATALOGUE) {
-            for index in 0..batch.len_of(CATALOGUE) {
-                self.apply(self.tree(CATALOGUE)?, &batch.get(CATALOGUE, index).to_op(), at).await?;
+        let mut unused = Vec::new();
+        for tree in batch.trees().collect::<Vec<u32>>() {
+            let (is_live, was_given) = {
+                let catalogue = self.state.catalogue();
+                (catalogue.is_live(tree), catalogue.was_given(tree))
+            };
+            if is_live || !was_given {
+                self.redo_tree(self.tree(tree)?, batch, is_upward, at).await?;
+                continue;
             }
-            self.load_catalogue().await?;
+            // The tree is dropped later in the log.
+            let ops = batch.run(tree, 0..batch.len_of(tree)).filter(|op| op.large);
+            let values = ops.filter_map(|op| LargeValue::read(op.value?).ok());
+            unused.extend(values);
         }
-        let trees: Vec<u32> = batch.trees().filter(|tree| *tree != CATALOGUE).collect();
-        for tree in trees {
-            self.redo_tree(self.tree(tree)?, batch, is_upward, at).await?;
+        self.delete_values(&unused).await
+    }
+
+    /// Redoes the operations on the catalogue, and reads it again.
+    async fn redo_names(&self, names: &Names, end: Lsn) -> Result<(), Error> {
+        if names.last.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let at = Applied { since: names.since, lsn: end, keep_old: false };
+        self.counters.count(|counts| counts.recovered_ops += names.last.len() as u64);
+        for (key, value) in &names.last {
+            let op = Op { tree: CATALOGUE, key: key.clone(), value: value.clone(), large: false };
+            self.apply(self.tree(CATALOGUE)?, &op, at).await?;
+        }
+        self.load_catalogue().await
     }
 
     /// Redoes operations on one tree. Every other batch goes through the parts of the tree downward, because

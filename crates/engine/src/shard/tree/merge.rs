@@ -106,6 +106,10 @@ impl Shard {
     /// has no room for that, remembers the leaf for later and returns false.
     pub(crate) async fn shrink(&self, tree: Tree, key: &[u8]) -> Result<bool, Error> {
         let _turn = self.jobs.structure_turn().await;
+        // The pages of a dropped tree become free anyway.
+        if !self.state.catalogue().is_live(tree.id) {
+            return Ok(true);
+        }
         // A merged node leaves a sixteenth of the page, so that the next record does not split it again.
         let most = self.page_bytes() as usize * 7 / 8;
         loop {

@@ -14,13 +14,23 @@ use fulgurite_base::PageId;
 use fulgurite_pool::WriteGuard;
 
 /// The pages that a structure change has latched exclusively.
-pub(crate) struct Held(Vec<(PageId, WriteGuard)>);
+pub(crate) struct Held {
+    latched: Vec<(PageId, WriteGuard)>,
+    /// See [`Held::leaving`].
+    left: Vec<PageId>,
+}
 
 impl Held {
     /// Returns the bytes of one of the latched pages.
     pub(crate) fn bytes(&self, page: PageId) -> Result<&[u8], Error> {
-        let held = self.0.iter().find(|(held, _)| *held == page);
+        let held = self.latched.iter().find(|(held, _)| *held == page);
         held.map(|(_, guard)| guard.bytes()).ok_or_else(|| Error::corrupt(page, "a change does not hold it"))
+    }
+
+    /// Adds pages, in ascending order, that the change frees and leaves as they are: nothing leads to them any more,
+    /// so they are neither latched nor written.
+    pub(crate) fn leaving(self, freed: Vec<PageId>) -> Held {
+        Held { left: freed, ..self }
     }
 }
 
@@ -75,7 +85,7 @@ impl Shard {
         for page in pages {
             held.push((*page, self.write_page(*page).await?));
         }
-        Ok(Held(held))
+        Ok(Held { latched: held, left: Vec::new() })
     }
 
     /// Tells the backup in progress which pages become used without their contents being in the log.
@@ -98,13 +108,13 @@ impl Shard {
         if records.pending() == 0 {
             return Ok(());
         }
-        let pages: Vec<PageId> = held.0.iter().map(|(page, _)| *page).collect();
+        let pages: Vec<PageId> = held.latched.iter().map(|(page, _)| *page).collect();
         let leaf_for = |record: Record<'_>| {
             let is_its_leaf = |bytes: &[u8]| {
                 page::tree(bytes) == record.tree
                     && Node::new(bytes).is_some_and(|node| node.level() == 0 && node.covers(record.key))
             };
-            held.0.iter().find(|(_, guard)| is_its_leaf(guard.bytes())).map(|(page, _)| *page)
+            held.latched.iter().find(|(_, guard)| is_its_leaf(guard.bytes())).map(|(page, _)| *page)
         };
         if records.share_out(&pages, leaf_for) {
             Ok(())
@@ -133,7 +143,11 @@ impl Shard {
         };
         for delta in &entry.deltas {
             let number = delta.page();
-            let Some((_, guard)) = held.0.iter_mut().find(|(page, _)| *page == number) else {
+            if matches!(delta, Delta::Free { .. }) && held.left.binary_search(&number).is_ok() {
+                self.state.notes_mut().forget(number);
+                continue;
+            }
+            let Some((_, guard)) = held.latched.iter_mut().find(|(page, _)| *page == number) else {
                 return Err(self.health.stop(format!("a structure change does not hold page {}", number.0)));
             };
             let bytes = guard.bytes_mut();

@@ -31,7 +31,7 @@ mod save;
 
 use crate::format::tree::{CATALOGUE, FIRST_USER_TREE, LARGE, Tree};
 use crate::media::image::Source;
-use crate::memory::catalogue::{self, Named};
+use crate::memory::catalogue::{self, Named, Own};
 use crate::store::Store;
 use crate::{Error, Options, StoreFuture};
 use fulgurite_device::Handle;
@@ -121,9 +121,10 @@ impl Trees {
         // Repairs the catalogue first, because its leaves without a parent name more trees.
         let strays = if lost_names { pages.strays(&reached).await } else { Vec::new() };
         reached.extend(fill(&mut names, CATALOGUE, &strays));
-        let (named, damaged) = read_names(pages, &names).await?;
+        let Names { named, damaged, dropped } = read_names(pages, &names).await?;
         let mut tables = Vec::new();
-        let mut known = BTreeSet::new();
+        // The leaves of a dropped tree are no lost table.
+        let mut known = dropped;
         let mut indexes = Vec::new();
         for (name, value) in &named {
             match value {
@@ -168,12 +169,28 @@ impl Trees {
     }
 }
 
-/// Returns the names in the catalogue, in order, and whether one of them could not be read. Fails if the
-/// catalogue names a sorted run.
-async fn read_names(pages: &Pages<'_>, segments: &[Segment]) -> Result<(Vec<(String, Named)>, bool), Error> {
-    let (mut names, mut damaged) = (Vec::new(), false);
+/// The names in the catalogue.
+#[derive(Default)]
+struct Names {
+    /// The tables and indexes, in the order of their names.
+    named: Vec<(String, Named)>,
+    /// Whether an entry could not be read.
+    damaged: bool,
+    /// The numbers of dropped trees that have pages.
+    dropped: BTreeSet<u32>,
+}
+
+/// Reads the names in the catalogue. Fails if the catalogue names a sorted run.
+async fn read_names(pages: &Pages<'_>, segments: &[Segment]) -> Result<Names, Error> {
+    let mut names = Names::default();
     for segment in segments {
         for (name, op) in save::records(pages, CATALOGUE, segment).await {
+            if let Some(own) = catalogue::own(&name, &op.bytes) {
+                if let Own::Dropped { tree, .. } = own {
+                    names.dropped.insert(tree.id);
+                }
+                continue;
+            }
             if catalogue::is_about_runs(&name) {
                 if let Some(run) = catalogue::run(&op.bytes)
                     && let Some(bytes) = pages.get(run.root).await
@@ -184,12 +201,12 @@ async fn read_names(pages: &Pages<'_>, segments: &[Segment]) -> Result<(Vec<(Str
                 continue;
             }
             match catalogue::decode(&op.bytes) {
-                Some(named) => names.push((String::from_utf8_lossy(&name).into_owned(), named)),
-                None => damaged = true,
+                Some(named) => names.named.push((String::from_utf8_lossy(&name).into_owned(), named)),
+                None => names.damaged = true,
             }
         }
     }
-    Ok((names, damaged))
+    Ok(names)
 }
 
 /// Saves the readable data of the store in `from` into a new store on `to`, whose former contents are lost.

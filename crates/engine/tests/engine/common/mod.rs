@@ -1,5 +1,6 @@
 //! Helpers that the tests share.
 
+pub(crate) mod cuts;
 pub(crate) mod patched;
 pub(crate) mod refuses;
 pub(crate) mod sample;
