@@ -71,6 +71,12 @@ pub enum Error {
         /// The name of the index.
         index: String,
     },
+    /// The extract function of an index panicked. The record was not written; the store goes on.
+    #[error("the function of index `{index}` panicked; the record was not written")]
+    IndexPanicked {
+        /// The name of the index.
+        index: String,
+    },
     /// The records given to a bulk load are not in ascending order, or the table is not empty.
     #[error("bulk load: {0}")]
     BulkLoad(&'static str),

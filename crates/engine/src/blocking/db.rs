@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A function that appends the index keys of a record to the vector, given the key and the value of the
-/// record: none, one or several. It runs inside the shard, so it must not use the handle. It must not panic:
-/// like any panic in a shard, a panic would stop the store until it is opened again.
+/// record: none, one or several. It runs inside the shard, so it must not use the handle. If it panics, the call that
+/// needs the index keys fails with [`Error::IndexPanicked`].
 pub type Extract = Arc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>) + Send + Sync>;
 
 /// The identifiers of a table or an index in each shard, and the opening of the store that they belong to.
@@ -352,7 +352,7 @@ impl Db {
     }
 
     /// Waits for commits in progress, writes all dirty pages and marks the store as cleanly closed. Its
-    /// keepers return. Later calls on any handle fail with [`Error::Closed`].
+    /// keepers return. Later calls on any handle fail with [`Error::Closed`], but closing again does nothing.
     pub fn close(&self) -> Result<(), Error> {
         let closed: Vec<Result<(), Error>> = (0..self.shards())
             .map(|shard| {

@@ -36,6 +36,8 @@ pub struct Transaction {
     gathered_bytes: usize,
     /// The error of an earlier batch of writes; `None` if there was none.
     failed: Option<Error>,
+    /// Whether the transaction was aborted to resolve a deadlock.
+    is_aborted: bool,
 }
 
 /// A buffered write.
@@ -55,27 +57,29 @@ impl Db {
         Transaction::new(self)
     }
 
-    /// Runs `work` in a transaction and commits it. Repeats it if it was aborted to resolve a deadlock.
+    /// Runs `work` in a transaction and commits it. Repeats it if it was aborted to resolve a deadlock. An error of
+    /// `work` undoes the transaction and is returned as it is; it may be of any type that an [`Error`] can become.
     ///
     /// An aborted transaction first waits until no aborted transaction of the shard that began earlier is left, at
     /// most half a second each time. Meanwhile the thread holds no lock. So the transactions of many threads that
     /// change the same records get through in about the order in which they began.
-    pub fn transact<T>(
+    pub fn transact<T, E: From<Error>>(
         &self,
-        mut work: impl FnMut(&mut Transaction) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        mut work: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut attempt = None;
         loop {
             let mut transaction = self.begin();
             transaction.attempt = attempt;
             let outcome = work(&mut transaction);
-            let outcome = outcome.and_then(|value| transaction.end(None).map(|()| value));
-            let last = transaction.attempt.take();
+            let outcome = outcome.and_then(|value| transaction.end(None).map(|()| value).map_err(E::from));
+            let (last, is_aborted) = (transaction.attempt.take(), transaction.is_aborted);
             drop(transaction);
-            match outcome {
-                Err(error) if error.is_retryable() => attempt = self.again(last)?,
-                outcome => return outcome,
+            // Whatever the error says: a transaction that was aborted had no effect, and is repeated.
+            if outcome.is_ok() || !is_aborted {
+                return outcome;
             }
+            attempt = self.again(last)?;
         }
     }
 }
@@ -90,6 +94,7 @@ impl Transaction {
             gathered: Vec::new(),
             gathered_bytes: 0,
             failed: None,
+            is_aborted: false,
         }
     }
 
@@ -233,7 +238,7 @@ impl Transaction {
         let Some(shard) = self.shard else { return Ok(()) };
         let (number, writes) = (self.number.take(), self.take_gathered());
         let attempt = &mut self.attempt;
-        self.db.shard(shard).commit(move |inside| {
+        let outcome = self.db.shard(shard).commit(move |inside| {
             // Every call has completed, so no other task uses the transaction.
             let inner = match number {
                 Some(number) => {
@@ -246,7 +251,9 @@ impl Transaction {
                 write_all(&inner, writes).await?;
                 inner.commit_with(durability).await
             })
-        })
+        });
+        self.is_aborted |= outcome == Err(Error::Deadlock);
+        outcome
     }
 
     /// Runs `work` in the transaction, after sending its buffered writes.
@@ -270,7 +277,7 @@ impl Transaction {
     {
         self.shard = Some(shard);
         let (number, attempt) = (&mut self.number, &mut self.attempt);
-        self.db.shard(shard).run(move |inside| {
+        let outcome = self.db.shard(shard).run(move |inside| {
             let number = *number.get_or_insert_with(|| {
                 let number = inside.draw();
                 let transaction = inside.begin_transaction(shard, attempt);
@@ -279,7 +286,9 @@ impl Transaction {
             });
             let inner = inside.transactions.get(&number).cloned().ok_or(Error::Closed)?;
             Ok(work(inner))
-        })
+        });
+        self.is_aborted |= matches!(outcome, Err(Error::Deadlock));
+        outcome
     }
 
     /// Returns the shard of `key`. Fails if it is not the shard of the transaction.

@@ -18,6 +18,7 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 /// The name of the internal table that stores the shard number of a drive. The name is reserved.
@@ -46,8 +47,22 @@ pub struct Index {
 }
 
 /// A function that extracts the index keys of a record. It is given the key and the value of the record, and
-/// adds no, one or several index keys to the list.
+/// adds no, one or several index keys to the list. If it panics, the call that needs the index keys fails with
+/// [`Error::IndexPanicked`].
 pub type Extract = Rc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>)>;
+
+/// Returns the index keys of a record for the index of a name.
+pub(crate) fn index_keys(
+    extract: &Extract,
+    index: &str,
+    key: &[u8],
+    value: &[u8],
+) -> Result<Vec<Vec<u8>>, Error> {
+    let mut keys = Vec::new();
+    // The function sees only the record and the list, which is dropped if it panics.
+    let outcome = catch_unwind(AssertUnwindSafe(|| extract(key, value, &mut keys)));
+    outcome.map(|()| keys).map_err(|_| Error::IndexPanicked { index: index.to_owned() })
+}
 
 /// The table or index that a name in the catalogue denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

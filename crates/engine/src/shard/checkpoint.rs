@@ -130,7 +130,12 @@ impl Shard {
 
     /// Writes all dirty pages and pending records to the drive and marks the store as cleanly closed.
     pub(crate) async fn close(self: &Rc<Self>) -> Result<(), Error> {
-        self.check_open()?;
+        let _closing = self.jobs.closing_turn().await;
+        self.health.check()?;
+        // A second call does nothing, unless the first one failed.
+        if self.jobs.is_closed() {
+            return Ok(());
+        }
         let last = self.transactions.commits().last();
         self.durable.log().sync(last).await?;
         self.advance();
@@ -165,6 +170,7 @@ impl Shard {
         superblock::write(&self.handle, &superblock).await?;
         self.durable.flush().await?;
         self.durable.replace_superblock(superblock);
+        self.jobs.set_closed();
         Ok(())
     }
 }

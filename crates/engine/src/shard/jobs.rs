@@ -36,6 +36,8 @@ pub(crate) struct Jobs {
     backups: Turns,
     names: Turns,
     drops: Turns,
+    closing: Turns,
+    closed: Cell<bool>,
     /// The number of bulk loads in progress.
     loads: Cell<u32>,
 }
@@ -107,6 +109,21 @@ impl Jobs {
     /// Waits for the turn to free the pages of dropped trees. One task at a time has it.
     pub(crate) async fn drops_turn(&self) -> Turn<'_> {
         self.drops.take().await
+    }
+
+    /// Waits for the turn to close the store. One task at a time has it.
+    pub(crate) async fn closing_turn(&self) -> Turn<'_> {
+        self.closing.take().await
+    }
+
+    /// Whether the store was closed without an error.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
+    /// Notes that the store is closed.
+    pub(crate) fn set_closed(&self) {
+        self.closed.set(true);
     }
 
     /// Waits for the turn to write a superblock. One task at a time has it.

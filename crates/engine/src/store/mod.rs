@@ -353,7 +353,7 @@ impl Store {
     }
 
     /// Waits for the commits in progress, writes everything and marks the store as cleanly closed, so that
-    /// the next opening needs no recovery. Later calls fail with [`Error::Closed`].
+    /// the next opening needs no recovery. Later calls fail with [`Error::Closed`], but closing again does nothing.
     pub fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             // A store that stopped says why; the error of closing is then that of a page or of the log.

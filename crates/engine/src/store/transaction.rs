@@ -4,7 +4,7 @@ use crate::format::index_entry;
 use crate::format::large_value::LargeValue;
 use crate::format::page::node::longest_key;
 use crate::format::tree::Tree;
-use crate::memory::catalogue::{Index, Table};
+use crate::memory::catalogue::{Index, Table, index_keys};
 use crate::memory::locks::{Mode, TxnId};
 use crate::shard::Shard;
 use crate::shard::commit::{Size, Write};
@@ -20,8 +20,8 @@ use std::rc::Rc;
 /// A pair of bounds that describes a range of keys.
 pub type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// A change of an index: its tree, the entry, and whether the entry is put.
-type Entry = (Tree, Vec<u8>, bool);
+/// A change of an index entry: the tree of the index, the entry, and whether it is put (or deleted).
+type EntryChange = (Tree, Vec<u8>, bool);
 
 /// The number of keys that `get_many` looks up at once.
 const LOOKED_FOR_TOGETHER: usize = 64;
@@ -214,7 +214,7 @@ impl Transaction {
 
     /// Returns the size of the transaction with a write of this size and these index entries. Fails if it would be too
     /// large for the log. Writes that replace each other count each.
-    fn check_size(&self, write: Size, entries: &[Entry]) -> Result<Size, Error> {
+    fn check_size(&self, write: Size, entries: &[EntryChange]) -> Result<Size, Error> {
         let shard = self.view.shard();
         let entries = entries.iter().map(|(tree, entry, present)| {
             Size::of(tree.id, entry, present.then_some(&[]), shard.page_bytes())
@@ -271,8 +271,8 @@ impl Transaction {
         key: &[u8],
         old: Option<&[u8]>,
         new: Option<&[u8]>,
-    ) -> Result<Vec<Entry>, Error> {
-        let mut changes = self.index_changes(table, key, old, new);
+    ) -> Result<Vec<EntryChange>, Error> {
+        let mut changes = self.index_changes(table, key, old, new)?;
         // An entry that is too long cannot be in the index, so it need not be deleted. This lets a record be
         // deleted that is older than the index.
         changes.retain(|(_, entry, present)| *present || self.check_key(entry).is_ok());
@@ -282,9 +282,9 @@ impl Transaction {
         Ok(changes)
     }
 
-    /// Locks and writes index entries.
-    async fn write_entries(&self, entries: Vec<Entry>) -> Result<(), Error> {
-        for (tree, entry, present) in entries {
+    /// Locks index entries, and adds their changes to the transaction.
+    async fn write_entries(&self, changes: Vec<EntryChange>) -> Result<(), Error> {
+        for (tree, entry, present) in changes {
             match self.view.lock(tree, &entry, Mode::Exclusive).await {
                 // The index was dropped during the wait for the lock; the table stays.
                 Err(Error::NoTable(_)) => continue,
@@ -295,27 +295,30 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns the index entries that change: the tree of the index, the entry, and whether it is put (or
-    /// deleted).
-    fn index_changes(&self, table: Table, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Vec<Entry> {
+    /// Returns the index entries that change.
+    fn index_changes(
+        &self,
+        table: Table,
+        key: &[u8],
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<Vec<EntryChange>, Error> {
         let catalogue = self.view.shard().state.catalogue();
         let mut changes = Vec::new();
-        for (_, tree, extract) in catalogue.table(table).map_or(&[][..], |info| &info.indexes) {
+        for (index, tree, extract) in catalogue.table(table).map_or(&[][..], |info| &info.indexes) {
             let Some(extract) = extract else { continue };
-            let entries = |value: Option<&[u8]>| {
-                let mut keys = Vec::new();
-                if let Some(value) = value {
-                    extract(key, value, &mut keys);
-                }
-                keys.into_iter().map(|index_key| index_entry::entry(&index_key, key)).collect::<Vec<_>>()
+            let entries = |value: Option<&[u8]>| -> Result<Vec<Vec<u8>>, Error> {
+                let keys = value.map(|value| index_keys(extract, index, key, value)).transpose()?;
+                let keys = keys.unwrap_or_default().into_iter();
+                Ok(keys.map(|index_key| index_entry::entry(&index_key, key)).collect())
             };
-            let (before, after) = (entries(old), entries(new));
+            let (before, after) = (entries(old)?, entries(new)?);
             let gone = before.iter().filter(|entry| !after.contains(entry));
             changes.extend(gone.map(|entry| (*tree, entry.clone(), false)));
             let come = after.iter().filter(|entry| !before.contains(entry));
             changes.extend(come.map(|entry| (*tree, entry.clone(), true)));
         }
-        changes
+        Ok(changes)
     }
 
     /// Adds a write to the transaction. The key must be locked already, or need no lock.

@@ -5,7 +5,7 @@ use crate::format::large_value::LargeValue;
 use crate::format::page::node::Node;
 use crate::format::page::{self, map};
 use crate::format::tree::{LARGE, Tree};
-use crate::memory::catalogue::{Dropped, Named};
+use crate::memory::catalogue::{Dropped, Named, index_keys};
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::wait::insist;
@@ -332,8 +332,7 @@ impl<'a> Walk<'a> {
                 let mut expected = 0;
                 for key in self.keys(table.0).await? {
                     let value = shard.current(table.0, &key).await?.unwrap_or_default();
-                    let mut keys = Vec::new();
-                    extract(&key, &value, &mut keys);
+                    let keys = index_keys(&extract, &index_name, &key, &value)?;
                     for entry in keys.iter().map(|index_key| index_entry::entry(index_key, &key)) {
                         expected += 1;
                         if !entries.contains(&entry) {

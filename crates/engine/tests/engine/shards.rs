@@ -423,3 +423,101 @@ fn tables_are_dropped_and_renamed_in_all_shards() {
         assert!(matches!(refused, Err(Error::Options(_))), "{refused:?}");
     }
 }
+
+/// The rule: an error of a closure is returned as it is, and undoes the transaction.
+#[test]
+fn an_error_of_a_closure_comes_back_as_it_is() {
+    #[derive(Debug, PartialEq)]
+    enum Own {
+        Store(Error),
+        Poor(u8),
+    }
+    impl From<Error> for Own {
+        fn from(error: Error) -> Own {
+            Own::Store(error)
+        }
+    }
+    let db = Db::create(vec![mem()], options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    let outcome: Result<(), Own> = db.transact(|transaction| {
+        transaction.put(&table, b"a", b"1")?;
+        transaction.get(&table, b"a")?;
+        Err(Own::Poor(7))
+    });
+    assert_eq!(outcome, Err(Own::Poor(7)));
+    assert_eq!(db.get(&table, b"a"), Ok(None));
+    let outcome: Result<(), Own> =
+        db.transact(|transaction| Ok(transaction.put(&table, &[0; 5_000], b"1")?));
+    assert!(matches!(outcome, Err(Own::Store(Error::KeyTooLong { .. }))), "{outcome:?}");
+}
+
+/// The rule: a transaction that was aborted to resolve a deadlock is repeated, whatever error its closure makes of it.
+#[test]
+fn an_aborted_transaction_is_repeated_under_any_error() {
+    #[derive(Debug, PartialEq)]
+    struct Opaque;
+    impl From<Error> for Opaque {
+        fn from(_: Error) -> Opaque {
+            Opaque
+        }
+    }
+    let db = Db::create(vec![mem()], options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    let tries = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    // Each reads the key before it writes, so two of them wait for each other.
+                    let outcome: Result<(), Opaque> = db.transact(|transaction| {
+                        tries.fetch_add(1, Relaxed);
+                        let old = transaction.get(&table, b"count")?.map_or(0, |value| value[0]);
+                        std::thread::yield_now();
+                        Ok(transaction.put(&table, b"count", &[old + 1])?)
+                    });
+                    assert_eq!(outcome, Ok(()));
+                }
+            });
+        }
+    });
+    assert_eq!(db.get(&table, b"count"), Ok(Some(vec![80])));
+    assert!(tries.load(Relaxed) > 80, "no transaction was aborted");
+}
+
+/// The rule: a panic in the function of an index fails the call that needed it, and no other. Closing a store twice
+/// does no harm.
+#[test]
+fn a_panic_of_an_index_function_fails_one_call() {
+    let db = Db::create(vec![mem()], options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    let picky: Extract = Arc::new(|_, value, keys| {
+        keys.push(vec![1]);
+        assert!(value != b"bad", "a bad value");
+        keys.push(value.to_vec());
+    });
+    let index = db.create_index(&table, "picky", Arc::clone(&picky)).unwrap();
+    let panicked = Error::IndexPanicked { index: "picky".to_owned() };
+    db.put(&table, b"a", b"good").unwrap();
+    assert_eq!(db.put(&table, b"b", b"bad"), Err(panicked.clone()));
+    assert_eq!(db.put(&table, b"a", b"bad"), Err(panicked.clone()));
+    let outcome = db.transact(|transaction| {
+        transaction.put(&table, b"c", b"good")?;
+        transaction.put(&table, b"d", b"bad")
+    });
+    assert_eq!(outcome, Err(panicked.clone()));
+    db.put(&table, b"e", b"good").unwrap();
+    let everything = (Bound::Unbounded, Bound::Unbounded);
+    let keys: Vec<_> =
+        db.scan(&table, everything, Direction::Forward).map(|record| record.unwrap().0).collect();
+    assert_eq!(keys, [b"a", b"e"]);
+    let rows = db.snapshot().unwrap().index_scan(&index, everything, Direction::Forward, 10);
+    assert_eq!(rows.unwrap().len(), 4);
+    // The function of an index that is made later meets the records of the table.
+    let other = db.create_table("other").unwrap();
+    db.put(&other, b"a", b"bad").unwrap();
+    let refused = db.create_index(&other, "late", picky).map(drop);
+    assert_eq!(refused, Err(Error::IndexPanicked { index: "late".to_owned() }));
+    db.close().unwrap();
+    db.close().unwrap();
+    assert_eq!(db.get(&table, b"a"), Err(Error::Closed));
+}

@@ -2,7 +2,7 @@
 //! shards. All of them finish, none starves, and the invariants of transactions hold.
 
 use fulgurite_base::{Nanos, Prng};
-use fulgurite_device::{Fault, FaultDevice, MemDevice};
+use fulgurite_device::{Caps, Command, Completion, Device, Fault, FaultDevice, MemDevice, QueueFull};
 use fulgurite_engine::blocking::{Db, Table};
 use fulgurite_engine::{Direction, Durability, Error, Options};
 use std::ops::Bound;
@@ -248,18 +248,40 @@ fn a_device_that_loses_a_completion_stops_the_shard() {
     assert_eq!(failed.load(Ordering::Relaxed), 8, "every thread is told");
 }
 
-/// The rule: a panic in the function of an index is propagated to its caller. The other threads get an error
-/// that says that the shard has stopped.
+/// A drive that panics at the next command when it is told to.
+struct Panics {
+    inner: MemDevice,
+    is_told: Arc<AtomicBool>,
+}
+
+impl Device for Panics {
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        assert!(!self.is_told.load(Ordering::Relaxed), "a fault of the drive");
+        self.inner.submit(command)
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        self.inner.wait(deadline, completions);
+    }
+}
+
+/// The rule: a panic inside a shard is propagated to its caller. The other threads get an error that says that the
+/// shard has stopped.
 #[test]
 fn a_panic_inside_is_reported_to_other_threads() {
-    let db = Db::create(vec![mem()], options()).unwrap();
+    let is_told = Arc::new(AtomicBool::new(false));
+    let db = Db::create(vec![Panics { inner: mem(), is_told: Arc::clone(&is_told) }], options()).unwrap();
     let table = db.create_table("records").unwrap();
-    let extract: fulgurite_engine::blocking::Extract = Arc::new(|key, _, keys| {
-        assert!(key != b"bad", "a key that this function does not like");
-        keys.push(key.to_vec());
-    });
-    db.create_index(&table, "by key", extract).unwrap();
     db.put(&table, b"good", b"").unwrap();
+    is_told.store(true, Ordering::Relaxed);
     let panicked = std::thread::scope(|scope| scope.spawn(|| db.put(&table, b"bad", b"")).join());
     assert!(panicked.is_err());
     assert!(matches!(db.get(&table, b"good"), Err(Error::Fatal(_))));
