@@ -65,6 +65,7 @@ pub use options::{Compress, Durability, Options, OutOfPlaceConfig, PlaceConfig, 
 #[cfg(feature = "planted")]
 pub use planted::Planted;
 pub use store::load::BulkLoad;
+pub use store::ranges::{Prefix, prefix};
 pub use store::row_batch::{Row, Rows};
 pub use store::scan::{Direction, IndexRow, IndexScan, Record, Scan};
 pub use store::transaction::{Range, Snapshot, Transaction};

@@ -45,6 +45,7 @@ mod db;
 mod names;
 mod snapshot;
 mod transaction;
+mod ranges;
 mod load;
 mod upkeep;
 #[cfg(test)]

@@ -207,6 +207,14 @@ impl Transaction {
         })
     }
 
+    /// Deletes the records of a range, and returns their number; see [`crate::Transaction::delete_range`]. With several
+    /// shards this fails with [`Error::CrossShard`].
+    pub fn delete_range(&mut self, table: &Table, range: Range<'_>) -> Result<u64, Error> {
+        let shard = self.only_shard(range)?;
+        let (table, range) = (self.db.table_in(table, shard)?, owned(range));
+        self.run(shard, move |inner| async move { inner.delete_range(table, borrowed(&range)).await })
+    }
+
     /// Returns the first rows of a range of an index, at most `most`. With several shards this fails with
     /// [`Error::CrossShard`].
     pub fn index_scan(

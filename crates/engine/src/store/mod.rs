@@ -4,6 +4,7 @@ pub(crate) mod read_view;
 pub(crate) mod row_batch;
 pub(crate) mod scan;
 pub(crate) mod transaction;
+pub(crate) mod ranges;
 pub(crate) mod load;
 pub(crate) mod names;
 

@@ -151,6 +151,17 @@ impl<'a> Scan<'a> {
         })
     }
 
+    /// Returns the keys of the next leaf; `None` at the end of the scan. Large values are not read.
+    pub(crate) async fn next_keys(&mut self) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        if self.done || self.left == 0 {
+            return Ok(None);
+        }
+        self.found.truncate(0);
+        self.advance().await?;
+        self.given = self.found.len();
+        Ok(Some(self.found.iter().map(|(key, _)| key.to_vec()).collect()))
+    }
+
     /// Returns all remaining records.
     pub fn all(self) -> StoreFuture<'a, Vec<Record>> {
         Box::pin(async move {

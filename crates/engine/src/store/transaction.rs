@@ -21,7 +21,7 @@ use std::rc::Rc;
 pub type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// A change of an index entry: the tree of the index, the entry, and whether it is put (or deleted).
-type EntryChange = (Tree, Vec<u8>, bool);
+pub(crate) type EntryChange = (Tree, Vec<u8>, bool);
 
 /// The number of keys that `get_many` looks up at once.
 const LOOKED_FOR_TOGETHER: usize = 64;
@@ -125,6 +125,25 @@ impl Transaction {
 
     pub(crate) fn number(&self) -> TxnId {
         self.txn
+    }
+
+    pub(crate) fn view(&self) -> &ReadView {
+        &self.view
+    }
+
+    /// Returns the size of the writes so far.
+    pub(crate) fn size(&self) -> Size {
+        self.size.get()
+    }
+
+    pub(crate) fn set_size(&self, size: Size) {
+        self.size.set(size);
+    }
+
+    /// Adds the deletion of a locked key to the transaction.
+    pub(crate) fn note_deletion(&self, tree: Tree, key: Box<[u8]>) {
+        self.unstage((tree.id, &key));
+        self.note(tree, key, None);
     }
 
     /// Returns the value of a key, under a shared lock; `None` if the key has none.
@@ -242,7 +261,7 @@ impl Transaction {
 
     /// Whether a table has indexes. Fails if the extraction function of one of them was not given since the
     /// store was opened.
-    fn is_indexed(&self, table: Table) -> Result<bool, Error> {
+    pub(crate) fn is_indexed(&self, table: Table) -> Result<bool, Error> {
         let catalogue = self.view.shard().state.catalogue();
         let Some(info) = catalogue.table(table) else { return Ok(false) };
         match info.indexes.iter().find(|(.., extract)| extract.is_none()) {
@@ -283,7 +302,7 @@ impl Transaction {
     }
 
     /// Locks index entries, and adds their changes to the transaction.
-    async fn write_entries(&self, changes: Vec<EntryChange>) -> Result<(), Error> {
+    pub(crate) async fn write_entries(&self, changes: Vec<EntryChange>) -> Result<(), Error> {
         for (tree, entry, present) in changes {
             match self.view.lock(tree, &entry, Mode::Exclusive).await {
                 // The index was dropped during the wait for the lock; the table stays.
@@ -296,7 +315,7 @@ impl Transaction {
     }
 
     /// Returns the index entries that change.
-    fn index_changes(
+    pub(crate) fn index_changes(
         &self,
         table: Table,
         key: &[u8],

@@ -23,6 +23,7 @@ mod log_tail;
 mod merge_pending;
 mod model;
 mod out_of_place;
+mod ranges;
 mod read_ahead;
 mod recovery;
 mod repair;

@@ -42,6 +42,17 @@ async fn change(store: &Store, table: Table, model: &mut Model, prng: &mut Prng)
             transaction.put(table, &key, &value).await.unwrap();
             after.insert(key, value);
         }
+        if prng.below(30) == 0 {
+            let (low, high) = (self::key(prng), self::key(prng));
+            let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+            let inside = |key: &[u8]| *low <= *key && *key < *high;
+            let expected = after.keys().filter(|key| inside(key)).take(40).count();
+            // Longer ranges would leave little of the model.
+            if expected < 40 {
+                assert_eq!(transaction.delete_range(table, range).await.unwrap(), expected as u64);
+                after.retain(|key, _| !inside(key));
+            }
+        }
         if prng.below(10) == 0 {
             let scan = transaction.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
             let seen: Model = scan.limit(50).all().await.unwrap().into_iter().collect();

@@ -4,7 +4,7 @@
 use fulgurite_base::Nanos;
 use fulgurite_device::{Caps, Command, Completion, Device, MemDevice, QueueFull};
 use fulgurite_engine::blocking::{Db, Extract, PAGE_RECORDS};
-use fulgurite_engine::{Direction, Durability, Error, Options};
+use fulgurite_engine::{Direction, Durability, Error, Options, Prefix, prefix};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -421,6 +421,29 @@ fn tables_are_dropped_and_renamed_in_all_shards() {
         assert_eq!(db.scan(&table, everything, Direction::Forward).count(), 0);
         let refused = db.drop_table("fulgurite.shards");
         assert!(matches!(refused, Err(Error::Options(_))), "{refused:?}");
+    }
+}
+
+/// The rule: a range is deleted in all shards; a transaction deletes a range of its only shard.
+#[test]
+fn a_range_is_deleted_in_all_shards() {
+    for shards in [1, 3] {
+        let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
+        let table = db.create_table("records").unwrap();
+        let key = |user: u32, number: u32| format!("user:{user}:{number:03}").into_bytes();
+        for number in 0..300 {
+            db.put_with(&table, &key(number % 3, number), b"x", Durability::Relaxed).unwrap();
+        }
+        let (one, two) = (prefix(b"user:1:"), prefix(b"user:2:"));
+        assert_eq!(db.delete_range(&table, one.range()).unwrap(), 100);
+        let at_once = db.transact(|transaction| transaction.delete_range(&table, two.range()));
+        match shards {
+            1 => assert_eq!(at_once, Ok(100)),
+            _ => assert!(matches!(at_once, Err(Error::CrossShard { .. })), "{at_once:?}"),
+        }
+        let left = |prefix: &Prefix| db.scan(&table, prefix.range(), Direction::Forward).count();
+        assert_eq!([left(&one), left(&two)], [0, if shards == 1 { 0 } else { 100 }]);
+        assert_eq!(left(&prefix(b"user:0:")), 100);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Merges pending records into their leaves.
 
+use crate::Error;
 use crate::format::log_record::OpRef;
 use crate::format::page;
 use crate::format::page::node::leaf;
@@ -7,7 +8,6 @@ use crate::format::tree::Tree;
 use crate::memory::record_cache::{Merged, Record, Swept};
 use crate::shard::Shard;
 use crate::shard::tree::{change, should_look};
-use crate::Error;
 use fulgurite_base::PageId;
 use std::rc::Rc;
 
