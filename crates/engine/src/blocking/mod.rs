@@ -38,6 +38,7 @@ mod faults;
 mod driving;
 mod set;
 mod scan;
+mod index_rows;
 mod retries;
 mod inside;
 mod shard;
@@ -52,6 +53,7 @@ mod upkeep;
 mod tests;
 
 pub use db::{Db, Extract, Index, Keeper, Table};
+pub use index_rows::IndexRows;
 pub use scan::{PAGE_RECORDS, Records};
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;

@@ -1,6 +1,7 @@
 //! Snapshots through the handle for threads.
 
 use super::db::{Db, Index, Table};
+use super::index_rows::IndexRows;
 use super::scan::{PAGE_RECORDS, Page, Records, Source, borrowed, owned};
 use crate::store::transaction::Range;
 use crate::{Direction, Error, IndexRow};
@@ -45,6 +46,19 @@ impl Db {
                 none => none.insert(self.snapshot()?),
             };
             snapshot.page(&table, shard, range, direction, most)
+        })
+    }
+
+    /// Iterates over the committed rows of a range of an index, in the order of the index over all shards, and reads
+    /// them in parts. All rows of a shard belong to one state, which is fixed when its first row is fetched.
+    pub fn index_rows(&self, index: &Index, range: Range<'_>, direction: Direction) -> IndexRows<'_> {
+        let (index, mut snapshot) = (index.clone(), None);
+        IndexRows::new(self.shards(), range, direction, move |shard, range, direction, most| {
+            let snapshot = match &mut snapshot {
+                Some(snapshot) => snapshot,
+                none => none.insert(self.snapshot()?),
+            };
+            snapshot.index_page(&index, shard, range, direction, most)
         })
     }
 
@@ -130,6 +144,31 @@ impl Snapshot {
         self.db.shard(shard).run(move |inside| {
             let snapshot = find(&inside.snapshots, number)?;
             Ok(async move { snapshot.scan(table, borrowed(&range), direction).limit(most).rows().await })
+        })
+    }
+
+    /// Iterates over the rows of a range of an index, in the order of the index over all shards, and reads them in
+    /// parts.
+    pub fn index_rows(&self, index: &Index, range: Range<'_>, direction: Direction) -> IndexRows<'_> {
+        let index = index.clone();
+        IndexRows::new(self.db.shards(), range, direction, move |shard, range, direction, most| {
+            self.index_page(&index, shard, range, direction, most)
+        })
+    }
+
+    /// Returns the first rows of a range of entries of an index of a shard.
+    fn index_page(
+        &self,
+        index: &Index,
+        shard: usize,
+        range: Source<'_>,
+        direction: Direction,
+        most: usize,
+    ) -> Result<Vec<IndexRow>, Error> {
+        let (number, index, range) = (self.number(shard)?, self.db.index_in(index, shard)?, owned(range));
+        self.db.shard(shard).run(move |inside| {
+            let snapshot = find(&inside.snapshots, number)?;
+            Ok(async move { snapshot.index_entries(index, borrowed(&range), direction).limit(most).all().await })
         })
     }
 

@@ -1,6 +1,7 @@
 //! Transactions through the handle for threads.
 
 use super::db::{Db, Index, Table};
+use super::index_rows::IndexRows;
 use super::retries::Attempt;
 use super::scan::{Page, Records, Source, borrowed, owned};
 use crate::store::transaction::Range;
@@ -213,6 +214,25 @@ impl Transaction {
         let shard = self.only_shard(range)?;
         let (table, range) = (self.db.table_in(table, shard)?, owned(range));
         self.run(shard, move |inner| async move { inner.delete_range(table, borrowed(&range)).await })
+    }
+
+    /// Iterates over the rows of a range of an index in order, and reads them in parts. Until the transaction ends, no
+    /// other one can change which rows the part that was read has. With several shards this fails with
+    /// [`Error::CrossShard`].
+    pub fn index_rows(
+        &mut self,
+        index: &Index,
+        range: Range<'_>,
+        direction: Direction,
+    ) -> Result<IndexRows<'_>, Error> {
+        let shard = self.only_shard(range)?;
+        let index = self.db.index_in(index, shard)?;
+        Ok(IndexRows::new(1, range, direction, move |_, range, direction, most| {
+            let range = owned(range);
+            self.run(shard, move |inner| async move {
+                inner.index_entries(index, borrowed(&range), direction).limit(most).all().await
+            })
+        }))
     }
 
     /// Returns the first rows of a range of an index, at most `most`. With several shards this fails with

@@ -82,6 +82,16 @@ impl Snapshot {
     pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_> {
         IndexScan::new(&self.0, index, index_span(range), direction)
     }
+
+    /// Does the same for a range of the entries of the index.
+    pub(crate) fn index_entries(
+        &self,
+        index: Index,
+        range: Range<'_>,
+        direction: Direction,
+    ) -> IndexScan<'_> {
+        IndexScan::new(&self.0, index, Span::new(range), direction)
+    }
 }
 
 /// A transaction: its reads and writes of any number of tables take effect together or not at all, as if no
@@ -176,6 +186,16 @@ impl Transaction {
     /// Scans the records that a range of an index refers to.
     pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_> {
         IndexScan::new(&self.view, index, index_span(range), direction)
+    }
+
+    /// Does the same for a range of the entries of the index.
+    pub(crate) fn index_entries(
+        &self,
+        index: Index,
+        range: Range<'_>,
+        direction: Direction,
+    ) -> IndexScan<'_> {
+        IndexScan::new(&self.view, index, Span::new(range), direction)
     }
 
     /// Puts a value under a key.

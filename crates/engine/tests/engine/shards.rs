@@ -4,7 +4,7 @@
 use fulgurite_base::Nanos;
 use fulgurite_device::{Caps, Command, Completion, Device, MemDevice, QueueFull};
 use fulgurite_engine::blocking::{Db, Extract, PAGE_RECORDS};
-use fulgurite_engine::{Direction, Durability, Error, Options, Prefix, prefix};
+use fulgurite_engine::{Direction, Durability, Error, IndexRow, Options, Prefix, prefix};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -444,6 +444,47 @@ fn a_range_is_deleted_in_all_shards() {
         let left = |prefix: &Prefix| db.scan(&table, prefix.range(), Direction::Forward).count();
         assert_eq!([left(&one), left(&two)], [0, if shards == 1 { 0 } else { 100 }]);
         assert_eq!(left(&prefix(b"user:0:")), 100);
+    }
+}
+
+/// The rule: an iterator over an index gives every row of its range once, in the order of the index over all shards, in
+/// both directions, however many rows have one index key.
+#[test]
+fn rows_of_an_index_come_in_order_and_lazily() {
+    for shards in [1, 3] {
+        let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
+        let table = db.create_table("records").unwrap();
+        let index = db.create_index(&table, "by value", by_value()).unwrap();
+        let mut expected = Vec::new();
+        for number in 0..3_000u32 {
+            // A third of the rows have one value, with zero bytes.
+            let value = if number % 3 == 0 { vec![1, 0, 0] } else { vec![(number % 7) as u8, 0] };
+            db.put_with(&table, &number.to_be_bytes(), &value, Durability::Relaxed).unwrap();
+            expected.push((value, number.to_be_bytes().to_vec()));
+        }
+        expected.sort_unstable();
+        let (low, high) = ([1, 0], [5, 0]);
+        let range = (Bound::Excluded(&low[..]), Bound::Included(&high[..]));
+        expected.retain(|(value, _)| value[..] > low[..] && value[..] <= high[..]);
+        let snapshot = db.snapshot().unwrap();
+        db.delete(&table, &3u32.to_be_bytes()).unwrap();
+        let pair = |row: Result<IndexRow, Error>| row.map(|row| (row.index_key, row.key)).unwrap();
+        let forward: Vec<_> = snapshot.index_rows(&index, range, Direction::Forward).map(pair).collect();
+        assert!(forward == expected, "{} rows of {}", forward.len(), expected.len());
+        let mut backward: Vec<_> =
+            snapshot.index_rows(&index, range, Direction::Backward).map(pair).collect();
+        backward.reverse();
+        assert!(backward == expected, "{} rows of {}", backward.len(), expected.len());
+        let newest: Vec<_> = db.index_rows(&index, range, Direction::Forward).map(pair).collect();
+        assert_eq!(newest.len(), expected.len() - 1);
+        let some: Vec<_> =
+            snapshot.index_rows(&index, range, Direction::Forward).limit(300).map(pair).collect();
+        assert!(some == expected[..300]);
+        let mut transaction = db.begin();
+        match transaction.index_rows(&index, range, Direction::Backward) {
+            Ok(rows) => assert!(rows.map(pair).eq(newest.into_iter().rev())),
+            Err(error) => assert!(shards > 1 && matches!(error, Error::CrossShard { .. }), "{error}"),
+        }
     }
 }
 

@@ -1,0 +1,109 @@
+//! Iteration over indexes through the handle for threads: fetches pages (batches) of rows from each shard, and merges
+//! them in index order.
+
+use super::scan::{Owned, borrowed};
+use crate::format::index_entry;
+use crate::store::transaction::Range;
+use crate::{Direction, Error, IndexRow};
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+/// The maximum number of rows that an iterator fetches from a shard in one call.
+const PAGE_ROWS: usize = 256;
+
+/// A function that fetches the first rows of a range of index entries of a shard, at most as many as the last argument
+/// says.
+type Fetch<'a> = Box<dyn FnMut(usize, Range<'_>, Direction, usize) -> Result<Vec<IndexRow>, Error> + 'a>;
+
+/// The state of the iteration in one shard.
+struct Part {
+    /// The index entries that were not fetched yet.
+    left: Owned,
+    found: VecDeque<IndexRow>,
+    done: bool,
+}
+
+/// An iterator over the rows that a range of an index refers to, in the order of the index. Between two rows it holds
+/// one page of rows per shard in memory.
+///
+/// It ends after the first error.
+pub struct IndexRows<'a> {
+    direction: Direction,
+    parts: Vec<Part>,
+    fetch: Fetch<'a>,
+    /// The number of rows that may still be returned.
+    left: usize,
+}
+
+impl<'a> IndexRows<'a> {
+    pub(super) fn new(
+        shards: usize,
+        range: Range<'_>,
+        direction: Direction,
+        fetch: impl FnMut(usize, Range<'_>, Direction, usize) -> Result<Vec<IndexRow>, Error> + 'a,
+    ) -> IndexRows<'a> {
+        let part = |_| Part { left: index_entry::entries(range), found: VecDeque::new(), done: false };
+        let parts = (0..shards).map(part).collect();
+        IndexRows { direction, parts, fetch: Box::new(fetch), left: usize::MAX }
+    }
+
+    /// Limits the number of rows. The iterator then does not read further ahead.
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.left = rows;
+        self
+    }
+
+    /// Fetches the next page of a shard if all rows of the last one were returned.
+    fn fill(&mut self, shard: usize) -> Result<(), Error> {
+        let part = &mut self.parts[shard];
+        if part.done || !part.found.is_empty() {
+            return Ok(());
+        }
+        let most = PAGE_ROWS.min(self.left);
+        let found = (self.fetch)(shard, borrowed(&part.left), self.direction, most)?;
+        part.done = found.len() < most;
+        if let Some(last) = found.last() {
+            // Several rows may have the same index key, so the next page begins behind the entry.
+            let entry = index_entry::entry(&last.index_key, &last.key);
+            match self.direction {
+                Direction::Forward => part.left.0 = Bound::Excluded(entry),
+                Direction::Backward => part.left.1 = Bound::Excluded(entry),
+            }
+        }
+        part.found = found.into();
+        Ok(())
+    }
+
+    /// Returns the shard whose next row comes first in the direction of the iteration; `None` if no shard has more.
+    fn first(&self) -> Option<usize> {
+        let heads = self.parts.iter().enumerate();
+        let heads = heads.filter_map(|(shard, part)| {
+            let row = part.found.front()?;
+            Some(((&row.index_key, &row.key), shard))
+        });
+        match self.direction {
+            Direction::Forward => heads.min(),
+            Direction::Backward => heads.max(),
+        }
+        .map(|(_, shard)| shard)
+    }
+}
+
+impl Iterator for IndexRows<'_> {
+    type Item = Result<IndexRow, Error>;
+
+    fn next(&mut self) -> Option<Result<IndexRow, Error>> {
+        if self.left == 0 {
+            return None;
+        }
+        for shard in 0..self.parts.len() {
+            if let Err(error) = self.fill(shard) {
+                self.left = 0;
+                return Some(Err(error));
+            }
+        }
+        let shard = self.first()?;
+        self.left -= 1;
+        self.parts[shard].found.pop_front().map(Ok)
+    }
+}
