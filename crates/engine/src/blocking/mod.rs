@@ -47,6 +47,7 @@ mod names;
 mod snapshot;
 mod transaction;
 mod ranges;
+mod update;
 mod load;
 mod upkeep;
 #[cfg(test)]

@@ -548,6 +548,37 @@ fn an_aborted_transaction_is_repeated_under_any_error() {
     assert!(tries.load(Relaxed) > 80, "no transaction was aborted");
 }
 
+/// The rule: a change of a record that depends on its value is not lost beside others.
+#[test]
+fn records_are_updated_and_swapped() {
+    let db = Db::create(vec![mem(), mem()], options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let raise = |old: Option<&[u8]>| {
+                        std::thread::yield_now();
+                        Some(vec![old.map_or(0, |old| old[0]) + 1])
+                    };
+                    db.update(&table, b"count", raise).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(db.get(&table, b"count"), Ok(Some(vec![200])));
+    let swap =
+        |expected: Option<&[u8]>, new: Option<&[u8]>| db.compare_and_swap(&table, b"key", expected, new);
+    assert_eq!(swap(Some(b"a"), Some(b"b")), Ok(false));
+    assert_eq!(swap(None, Some(b"a")), Ok(true));
+    assert_eq!(swap(None, Some(b"c")), Ok(false));
+    assert_eq!(swap(Some(b"a"), Some(b"b")), Ok(true));
+    assert_eq!(db.get(&table, b"key"), Ok(Some(b"b".to_vec())));
+    assert_eq!(swap(Some(b"b"), None), Ok(true));
+    assert_eq!(db.update(&table, b"key", |old| old.map(<[u8]>::to_vec)), Ok(None));
+    assert_eq!(db.get(&table, b"key"), Ok(None));
+}
+
 /// The rule: a panic in the function of an index fails the call that needed it, and no other. Closing a store twice
 /// does no harm.
 #[test]
