@@ -234,7 +234,7 @@ mod tests {
             .iter()
             .map(|new| {
                 let options = DriveOptions { many_threads: true, ..DriveOptions::default() };
-                PsyncDevice::open(&new.unfinished(), &options).unwrap()
+                fulgurite_uring::PsyncDevice::open(&new.unfinished(), &options).unwrap()
             })
             .collect();
         let file = StoreFile::new(path, None).unwrap();
