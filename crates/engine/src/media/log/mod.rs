@@ -33,6 +33,8 @@
 mod assembler;
 mod writer;
 mod reader;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use assembler::RecordAssembler;
 pub(crate) use reader::{LogReader, Tail};
