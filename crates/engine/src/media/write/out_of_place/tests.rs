@@ -305,7 +305,9 @@ fn a_write_during_a_move_stays_the_newer_version() {
             }
             out.commit().await.unwrap();
             let victim = out.0.ftl.borrow_mut().pick(fulgurite_ftl::UnitId(0)).expect("a segment is full");
-            let valid: Vec<u64> = out.next_of(victim).iter().map(|(unit, _)| u64::from(*unit)).collect();
+            let page = |unit: u32| u64::from(unit / layout.page_units);
+            let mut valid: Vec<u64> = out.next_of(victim).iter().map(|(unit, _)| page(*unit)).collect();
+            valid.dedup();
             assert!(valid.len() > 10);
             let collects = async {
                 while out.move_slice(victim).await.unwrap() {}
@@ -335,6 +337,39 @@ fn a_write_during_a_move_stays_the_newer_version() {
         });
         done.unwrap();
     }
+}
+
+/// The rule: if writes of a page overlap, reads find the version that was sent last, whichever write ends last, and
+/// also if a write is repeated at another address because the drive failed. A page that is trimmed during its write
+/// has no address afterwards.
+#[test]
+fn a_write_that_ends_late_brings_no_older_version_back() {
+    let options = with_place("out-of-place:unit=4KiB,spare=40%");
+    let executor = Executor::new(JitterDrive::new(1_200, 3));
+    let handle: Handle = executor.handle().into();
+    let superblock = superblock(4096, 1_200, &options);
+    let layout = superblock.layout().unwrap();
+    executor.with_device(|device| device.be_bad_from(layout.byte(0) / 4096));
+    let done = executor.block_on(async move {
+        let out = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await.unwrap();
+        for round in 0..3_000 {
+            let number = PageId(superblock.data_start().0 + round % 50);
+            let page = |version| page_of(number, version, 4096, superblock.salt());
+            let (first, last) = (page(3 * round + 1), page(3 * round + 2));
+            together(vec![out.write(&first), out.write(&last)]).await.into_iter().for_each(Result::unwrap);
+            assert_eq!(version_of(&out, number, &superblock).await, 3 * round + 2);
+            let trimmed = page(3 * round + 3);
+            let both: Vec<Pin<Box<dyn Future<Output = ()>>>> = vec![
+                Box::pin(async { out.write(&trimmed).await.unwrap() }),
+                Box::pin(async { out.trim(&[number]) }),
+            ];
+            together(both).await;
+            // The page is there if the write waited for garbage collection and was sent after the trim.
+            assert_eq!(out.fault(), None, "round {round}");
+        }
+        out.close().await;
+    });
+    done.unwrap();
 }
 
 /// Creates a map with two commits, the first one of one block, the second one of three. Returns the map
