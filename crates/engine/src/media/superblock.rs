@@ -60,3 +60,32 @@ pub(crate) async fn read(source: &dyn Source) -> Result<Superblock, Error> {
     let errors = found.into_iter().filter_map(Result::err);
     Err(errors.max_by_key(|error| matches!(error, Error::Corrupt { .. })).unwrap_or(Error::NotAStore))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemImage;
+    use crate::hostile::sound_superblock;
+    use fulgurite_base::Nanos;
+    use fulgurite_device::{Executor, MemDevice};
+
+    /// The rule: a superblock never overwrites the one before it, so a write that destroys its place leaves a
+    /// superblock.
+    #[test]
+    fn the_superblock_before_the_last_one_stays_intact() {
+        let executor = Executor::new(MemDevice::new(1, 4096, 1, Nanos::ZERO));
+        let done = executor.block_on(async {
+            let image = MemImage::new(vec![0; 1 << 17]);
+            for generation in 3..9 {
+                write(&image, &Superblock { generation, ..sound_superblock() }).await.unwrap();
+                let both = read_both(&image).await;
+                let mut generations: Vec<u64> = both.iter().flatten().map(|found| found.generation).collect();
+                generations.sort_unstable();
+                let before = (generation - 1).max(3);
+                assert!(generations.into_iter().eq(before..=generation));
+                assert_eq!(read(&image).await.unwrap().generation, generation);
+            }
+        });
+        done.unwrap();
+    }
+}

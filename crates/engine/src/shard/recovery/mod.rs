@@ -228,3 +228,42 @@ async fn redo_page(
     page::set_lsn(bytes, newest);
     Ok(replaces)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::redo_page;
+    use crate::format::log_record::Delta;
+    use crate::format::page;
+    use crate::{Lsn, Options, Store};
+    use fulgurite_base::Nanos;
+    use fulgurite_device::{Executor, MemDevice};
+
+    /// The rule: redoing a structure change does not lower the LSN of a page that already contains later operations.
+    /// The LSN shows after another crash that the log has lost its end.
+    #[test]
+    fn a_page_keeps_the_lsn_of_operations_after_a_redone_change() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            let options = Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() };
+            let store = Store::create(handle, options.clone()).await.unwrap();
+            let root = store.create_table("t").await.unwrap().0.root;
+            let pool = store.0.durable.pool();
+            let (before, image) = {
+                let mut guard = pool.write(root).await.unwrap();
+                let before = page::structure_lsn(guard.bytes());
+                page::set_lsn(guard.bytes_mut(), Lsn(before.0 + 1_000));
+                (before, Delta::image(guard.bytes()))
+            };
+            for (lsn, newest) in [(before.0 + 10, before.0 + 1_000), (before.0 + 2_000, before.0 + 2_000)] {
+                redo_page(pool, root, Lsn(lsn), &[&image], &options).await.unwrap();
+                let guard = pool.write(root).await.unwrap();
+                assert_eq!(
+                    (page::structure_lsn(guard.bytes()), page::lsn(guard.bytes())),
+                    (Lsn(lsn), Lsn(newest))
+                );
+            }
+        };
+        executor.block_on(work).unwrap();
+    }
+}
