@@ -72,6 +72,7 @@ fn main() -> ExitCode {
         planted: arguments.bug,
         without: arguments.without.clone(),
         in_place: arguments.in_place,
+        without_pressure: false,
         jobs: usize::from(arguments.jobs),
     };
     if arguments.print {

@@ -24,6 +24,8 @@ pub struct Search {
     pub without: Vec<FaultKind>,
     /// Whether all seeds write pages in place.
     pub in_place: bool,
+    /// Whether no seed is under pressure, as when the seeds were run that have failed once.
+    pub without_pressure: bool,
     /// The number of threads.
     pub jobs: usize,
 }
@@ -72,7 +74,11 @@ impl Progress {
 impl Search {
     /// Generates the plan of a seed with the options of this search.
     pub fn plan(&self, seed: u64) -> Plan {
-        let plan = if self.in_place { Plan::in_place(seed) } else { Plan::from_seed(seed) };
+        let plan = match (self.in_place, self.without_pressure) {
+            (true, _) => Plan::in_place(seed),
+            (false, true) => Plan::without_pressure(seed),
+            (false, false) => Plan::from_seed(seed),
+        };
         let mut plan = plan.without(&self.without);
         plan.store.planted = self.planted;
         plan

@@ -168,11 +168,15 @@ impl Medium {
         }
     }
 
-    /// Executes a power cut. Any subset of the cached writes and of `in_flight` survives.
-    pub(super) fn cut(&mut self, in_flight: Vec<Unit>, prng: &mut Prng) {
+    /// Executes a power cut. Any subset of the cached writes and of `in_flight` survives. If `uneven`, the writes below
+    /// a random page and the others survive with different probabilities.
+    pub(super) fn cut(&mut self, in_flight: Vec<Unit>, uneven: bool, prng: &mut Prng) {
         let share = survival(prng);
+        let (bound, share_above) =
+            if uneven { (prng.below(self.current.len() as u64), survival(prng)) } else { (u64::MAX, share) };
         let cached = std::mem::take(&mut self.cached);
         for unit in cached.into_iter().filter(|unit| !unit.doomed).chain(in_flight) {
+            let share = if unit.lpn < bound { share } else { share_above };
             let surviving = self.surviving(&unit, &self.durable, share, prng);
             for (lpn, page) in (unit.lpn..).zip(surviving) {
                 if let Some(page) = page {

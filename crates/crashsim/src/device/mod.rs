@@ -9,7 +9,8 @@
 //! *Cache.* With a protected cache, every acknowledged write survives. With a volatile cache, a flush makes
 //! durable exactly the writes that were complete when the flush was submitted. At a power cut every other
 //! write, cached or in flight, is kept, lost or torn. This is decided for each device page separately, in any
-//! order. The unit of tearing is a sector of 512 bytes. A write of at most `atomic_bytes`, at a multiple of
+//! order. On some drives more writes are kept in one part than in the other. The unit of tearing is a sector of 512
+//! bytes. A write of at most `atomic_bytes`, at a multiple of
 //! its length, is kept or lost as a whole.
 //!
 //! *Trim and share.* Both are durable when they complete. A share maps further addresses to existing pages,
@@ -63,6 +64,26 @@ pub struct CrashConfig {
     pub protected: bool,
     /// Whether the drive supports writes that are durable when they complete.
     pub durable_writes: bool,
+    /// The commands that take longer than others.
+    pub stalls: Stalls,
+    /// Whether a power cut keeps more of the cached writes in one part of the drive than in the other.
+    pub uneven: bool,
+}
+
+/// The commands that take longer than others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stalls {
+    /// The number of commands of which one takes longer on average.
+    pub one_in: u64,
+    /// How many times as long such a command takes.
+    pub times: u64,
+    /// How many times as long every flush takes.
+    pub flush_times: u64,
+}
+
+impl Stalls {
+    /// The stalls of an ordinary drive.
+    pub const FEW: Stalls = Stalls { one_in: 64, times: 10, flush_times: 1 };
 }
 
 /// A command in flight.
@@ -220,7 +241,7 @@ impl Core {
             writes.swap(at, self.prng.below(at as u64 + 1) as usize);
         }
         if self.powered || !writes.is_empty() {
-            self.medium.cut(writes, &mut self.prng);
+            self.medium.cut(writes, self.config.uneven, &mut self.prng);
         }
         self.powered = false;
     }
@@ -297,7 +318,9 @@ impl Core {
             Work::Share { .. } => (15_000, 400_000),
             Work::Nothing | Work::Trim { .. } => (10_000, 30_000),
         };
-        let slow = if self.prng.below(64) == 0 { 10 } else { 1 };
+        let Stalls { one_in, times, flush_times } = self.config.stalls;
+        let slow = if self.prng.below(one_in) == 0 { times } else { 1 };
+        let slow = if matches!(work, Work::Flush { .. }) { slow * flush_times } else { slow };
         Nanos((least + self.prng.below(spread)) * slow)
     }
 

@@ -14,6 +14,8 @@ fn config(protected: bool) -> CrashConfig {
         share_pages: 16,
         atomic_bytes: 0,
         protected,
+        stalls: Stalls::FEW,
+        uneven: false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Prints a plan in a form that people can read.
 
 use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work};
-use crate::device::Fault;
+use crate::device::{Fault, Stalls};
 use fulgurite_base::option::name_of;
 use std::fmt;
 
@@ -22,6 +22,16 @@ impl fmt::Display for Plan {
                 pages => format!("shares up to {pages} pages at once"),
             },
         )?;
+        if device.stalls != Stalls::FEW {
+            let Stalls { one_in, times, flush_times } = device.stalls;
+            writeln!(
+                f,
+                "one command in {one_in} takes {times} times as long, and each flush {flush_times} times"
+            )?;
+        }
+        if device.uneven {
+            writeln!(f, "a power cut keeps more in one part of the drive than in the other")?;
+        }
         self.store.fmt(f)?;
         self.write_contents(f)?;
         for (at, generation) in self.generations.iter().enumerate() {
@@ -70,7 +80,7 @@ impl Plan {
         if let Some(events) = self.cut_in_create {
             writeln!(
                 f,
-                "creating the store: the power is cut after {events} events, and the store is created again"
+                "creating and filling the store: the power is cut after {events} events, and the store is created again"
             )?;
         }
         let how = if self.bulk_load { ", loaded in bulk" } else { "" };
@@ -170,6 +180,7 @@ impl fmt::Display for Work {
                 write!(f, "read group {group} of the rows by index{}", from(snapshot))
             }
             Work::Checkpoint => write!(f, "checkpoint"),
+            Work::Compact => write!(f, "compact"),
         }
     }
 }

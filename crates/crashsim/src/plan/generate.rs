@@ -1,33 +1,43 @@
 //! Generates the plan of a seed. Each part of the plan uses its own random stream, so a change of one part
 //! leaves the others as they are.
 
-use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work};
-use crate::device::{CrashConfig, Fault, FaultKind};
+use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work, press};
+use crate::device::{CrashConfig, Fault, FaultKind, Stalls};
 use crate::value::{Key, TableName};
 use fulgurite_base::{Choice, Nanos, Prng};
 use fulgurite_engine::{Durability, TornPages};
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 
 /// Returns one of `choices` at random.
-fn one_of<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
+pub(super) fn one_of<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
     choices[prng.below(choices.len() as u64) as usize]
 }
 
 /// Returns true with probability 1/`n`.
-fn once_in(prng: &mut Prng, n: u64) -> bool {
+pub(super) fn once_in(prng: &mut Prng, n: u64) -> bool {
     prng.below(n) == 0
 }
 
 /// Returns a random number up to `most`. All orders of magnitude are equally likely.
-fn any_size(prng: &mut Prng, most: u64) -> u64 {
+pub(super) fn any_size(prng: &mut Prng, most: u64) -> u64 {
     let bits = 64 - most.leading_zeros();
     let bound = 1 << (1 + prng.below(u64::from(bits)));
     1 + prng.below(most.min(bound))
 }
 
 impl Plan {
-    /// Generates the plan of a seed. Half of the seeds write pages out of place.
+    /// Generates the plan of a seed. Half of the seeds write pages out of place. Half of the seeds are under
+    /// pressure of one kind or several.
     pub fn from_seed(seed: u64) -> Plan {
+        let mut plan = Plan::without_pressure(seed);
+        if once_in(&mut Prng::new(seed, "crash pressure"), 2) {
+            press::press(seed, &mut plan);
+        }
+        plan
+    }
+
+    /// Generates the plan of a seed without pressure. Half of the seeds write pages out of place.
+    pub fn without_pressure(seed: u64) -> Plan {
         let mut plan = Plan::patient(seed);
         let mut prng = Prng::new(seed, "crash place");
         if once_in(&mut prng, 2) {
@@ -127,6 +137,8 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
         atomic_bytes: one_of(prng, &[0, 0, 4096, 16384]),
         protected: once_in(prng, 2),
         durable_writes: false,
+        stalls: Stalls::FEW,
+        uneven: false,
     };
     let mut offered = vec![TornPages::Auto, TornPages::DoubleWrite];
     if device.share_pages > 0 {
@@ -173,14 +185,20 @@ fn move_out(prng: &mut Prng, plan: &mut Plan) {
         let parts = steps.chunks(every);
         *steps = parts.flat_map(|part| part.iter().cloned().chain([checkpoint.clone()])).collect();
     }
-    let (store, device) = (&plan.store, &mut plan.device);
+    plan.device.pages = drive_pages(plan, 70 + any_size(prng, 100), streams);
+}
+
+/// Returns the number of device pages of a drive for pages out of place. The drive has space for the log and the
+/// structures before the data pages, for the rows and `others` more pages, for the page map, and for the segments
+/// that are partly empty.
+pub(super) fn drive_pages(plan: &Plan, others: u64, streams: u32) -> u64 {
+    let (store, device) = (&plan.store, &plan.device);
+    let unit = device.page_bytes.max(4096);
     let segment = 4 * unit.max(store.page_bytes);
-    // The drive has space for the log and the structures before the data pages, for the data pages, for the
-    // page map, and for the segments that are partly empty.
-    let rows = 300 * plan.row_bytes as u64 / u64::from(store.page_bytes);
-    let pages = u64::from(store.log_pages) + 200 + 70 + any_size(prng, 100) + rows;
+    let rows = ROWS * plan.row_bytes as u64 / u64::from(store.page_bytes);
+    let pages = u64::from(store.log_pages) + 200 + others + rows;
     let beside = u64::from(40 * unit + (8 + streams) * segment);
-    device.pages = (pages * u64::from(store.page_bytes) + beside) / u64::from(device.page_bytes);
+    (pages * u64::from(store.page_bytes) + beside) / u64::from(device.page_bytes)
 }
 
 /// Lets several pages share a block of the drive, in half of the seeds.
@@ -263,11 +281,7 @@ fn generation(prng: &mut Prng, plan: &Plan, kinds: &[FaultKind], relaxed: u64) -
     };
     for _ in 0..steps {
         let client = prng.below(clients as u64) as usize;
-        let durability = match prng.below(100) {
-            roll if roll < relaxed => Durability::Relaxed,
-            roll if roll < 70 => Durability::Group,
-            _ => Durability::Flush,
-        };
+        let durability = durability_of(prng, relaxed);
         let wait = Nanos::from_micros(if rest == 0 { 0 } else { prng.below(rest) });
         let work = work(prng, plan);
         let rolls_back = once_in(prng, 25);
@@ -276,8 +290,17 @@ fn generation(prng: &mut Prng, plan: &Plan, kinds: &[FaultKind], relaxed: u64) -
     generation
 }
 
+/// Returns a durability, which is `relaxed` in so many of a hundred cases.
+pub(super) fn durability_of(prng: &mut Prng, relaxed: u64) -> Durability {
+    match prng.below(100) {
+        roll if roll < relaxed => Durability::Relaxed,
+        roll if roll < 70 => Durability::Group,
+        _ => Durability::Flush,
+    }
+}
+
 /// The size of the key space in which rows are inserted and deleted.
-const ROWS: u64 = 300;
+pub(super) const ROWS: u64 = 300;
 
 fn work(prng: &mut Prng, plan: &Plan) -> Work {
     let snapshot = once_in(prng, 2);

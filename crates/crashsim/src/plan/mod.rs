@@ -4,6 +4,7 @@
 
 mod describe;
 mod generate;
+mod press;
 mod shrink;
 #[cfg(test)]
 mod tests;
@@ -132,6 +133,8 @@ pub enum Work {
     },
     /// Requests a checkpoint.
     Checkpoint,
+    /// Compacts the store.
+    Compact,
 }
 
 /// One step of a client.
@@ -209,8 +212,8 @@ pub struct Plan {
     pub rounds: u32,
     /// Whether the rows are inserted by a bulk load.
     pub bulk_load: bool,
-    /// The number of drive events during the creation of the store after which the power is cut for the first
-    /// time; `None` if creation is not interrupted.
+    /// The number of drive events during the creation and filling of the store after which the power is cut for the
+    /// first time; `None` if neither is interrupted.
     pub cut_in_create: Option<u64>,
     /// The generations in order.
     pub generations: Vec<Generation>,

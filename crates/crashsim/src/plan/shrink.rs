@@ -1,7 +1,7 @@
 //! Simplifies a plan in small steps, so that a failing plan can be reduced.
 
 use super::{Ending, Generation, Plan, Step};
-use crate::device::CrashConfig;
+use crate::device::{CrashConfig, Stalls};
 use fulgurite_base::Nanos;
 use fulgurite_engine::{Durability, TornPages};
 
@@ -116,6 +116,8 @@ fn settings() -> Vec<PlanChange> {
         Box::new(|plan| plan.rounds = 0),
         Box::new(|plan| plan.device.protected = true),
         Box::new(|plan| plan.device.durable_writes = false),
+        Box::new(|plan| plan.device.stalls = Stalls::FEW),
+        Box::new(|plan| plan.device.uneven = false),
         Box::new(|plan| plan.device.queue_depth = 1),
         Box::new(|plan| plan.device.pages_per_command = plan.device.pages_per_command.max(128)),
     ]

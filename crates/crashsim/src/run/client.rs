@@ -49,6 +49,9 @@ async fn perform(world: &World, client: u32, step: &Step) -> Result<(), Stop> {
         };
         return outcome.map_err(|error| world.stop(&error));
     }
+    if step.work == Work::Compact {
+        return world.store.compact().await.map(drop).map_err(|error| world.stop(&error));
+    }
     let snapshot = match &step.work {
         Work::Scan { snapshot, .. }
         | Work::Sum { snapshot }
@@ -104,7 +107,7 @@ async fn act(world: &World, session: &mut Session<'_>, work: &Work) -> Result<()
         Work::Sum { snapshot } => sum(world, session, *snapshot).await,
         Work::GetMany { keys, .. } => session.get_many(keys).await.map(drop),
         Work::IndexScan { group, .. } => session.index_scan(*group).await.map(drop),
-        Work::Checkpoint => Ok(()),
+        Work::Checkpoint | Work::Compact => Ok(()),
     }
 }
 

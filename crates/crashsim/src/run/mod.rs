@@ -19,11 +19,12 @@ use crate::value::{Key, TableName, Value, Version};
 use crate::violation::{Violation, ViolationKind};
 use fulgurite_base::Prng;
 use fulgurite_device::Executor;
-use fulgurite_engine::{Durability, Error, Options, Store};
+use fulgurite_engine::{Direction, Durability, Error, Options, Store};
 use session::Session;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::ops::Bound;
 use std::rc::Rc;
 use world::{Stop, World};
 
@@ -156,18 +157,33 @@ impl Run<'_> {
     fn make(&mut self, options: &Options) -> Result<Opened, Violation> {
         if let Some(events) = self.plan.cut_in_create {
             let executor = self.restart(Some(events), &[]);
-            let created = Store::create(executor.handle(), options.clone());
-            self.drive(&executor, "making the store", async { created.await.is_ok() })?;
+            let is_created = Rc::new(Cell::new(false));
+            let filled = fill(
+                executor.handle(),
+                options.clone(),
+                self.device.clone(),
+                self.plan.clone(),
+                self.sum,
+                Rc::clone(&is_created),
+            );
+            self.drive(&executor, "making the store", async { filled.await.is_ok() })?;
             drop(executor);
-            // The power cut may leave a part of a store behind. Opening it may succeed or fail, but must not
-            // hang.
+            // The power cut may leave a part of a store behind, and opening it may fail then, but must not hang.
             let executor = self.restart(None, &[]);
-            let opened = Store::open(executor.handle(), options.clone());
-            self.drive(&executor, "opening an incomplete store", async { opened.await.is_ok() })?;
+            let part = check_part(executor.handle(), options.clone(), self.plan.clone(), is_created.get());
+            if let Some(Err(text)) = self.drive(&executor, "opening an incomplete store", part)? {
+                return Err(Violation::new(ViolationKind::Structure, text));
+            }
         }
         let executor = self.restart(None, &[]);
-        let create =
-            fill(executor.handle(), options.clone(), self.device.clone(), self.plan.clone(), self.sum);
+        let create = fill(
+            executor.handle(),
+            options.clone(),
+            self.device.clone(),
+            self.plan.clone(),
+            self.sum,
+            Rc::default(),
+        );
         let world = match self.drive(&executor, "making the store", create)? {
             Some(Ok(world)) => world,
             Some(Err(text)) => return Err(Violation::new(ViolationKind::Error, text)),
@@ -363,16 +379,48 @@ fn options(plan: &StorePlan) -> Result<Options, Violation> {
     world::options(plan).map_err(|text| Violation::new(ViolationKind::Error, text))
 }
 
-/// Creates the store with its tables and initial records.
+/// Opens a store whose creation or filling was interrupted, and checks what is there. If `is_created`, the store must
+/// open.
+async fn check_part(
+    handle: fulgurite_device::Handle<CrashDevice>,
+    options: Options,
+    plan: Plan,
+    is_created: bool,
+) -> Result<(), String> {
+    let text = |error: Error| format!("an interrupted filling: {error}");
+    let store = match Store::open(handle, options).await {
+        Ok(store) => store,
+        Err(error) => return if is_created { Err(text(error)) } else { Ok(()) },
+    };
+    let report = store.check().await.map_err(text)?;
+    if let Some(problem) = report.problems.first() {
+        return Err(format!("an interrupted filling leaves a problem: {problem}"));
+    }
+    let Ok(table) = store.table(TableName::Rows.text()).await else { return Ok(()) };
+    let (snapshot, mut rows) = (store.snapshot(), 0);
+    let mut scan = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
+    while scan.next().await.map_err(text)?.is_some() {
+        rows += 1;
+    }
+    // A bulk load is atomic, and no row is inserted or deleted after it.
+    match plan.bulk_load && rows > 0 && rows != plan.rows {
+        true => Err(format!("{rows} of {} rows are loaded", plan.rows)),
+        false => Ok(()),
+    }
+}
+
+/// Creates the store with its tables and initial records. Sets `is_created` once the empty store exists.
 async fn fill(
     handle: fulgurite_device::Handle<CrashDevice>,
     options: Options,
     device: CrashDevice,
     plan: Plan,
     sum: i64,
+    is_created: Rc<Cell<bool>>,
 ) -> Result<World, String> {
     let text = |error: Error| format!("making the store: {error}");
     let store = Store::create(handle, options).await.map_err(text)?;
+    is_created.set(true);
     let mut next = 1;
     let rows: Vec<Key> = (0..plan.rows).map(|number| Key::new(TableName::Rows, number * 2)).collect();
     if plan.bulk_load && !rows.is_empty() {
