@@ -24,6 +24,7 @@ pub(super) fn press(seed: u64, plan: &mut Plan) {
     fill_up(&mut Prng::new(seed, "crash full segments"), plan);
     compact(&mut Prng::new(seed, "crash compact"), plan);
     cut_filling(&mut Prng::new(seed, "crash filling"), plan);
+    cut_recovery(&mut Prng::new(seed, "crash recovery"), plan);
 }
 
 /// Makes the log about as short as a store accepts.
@@ -183,14 +184,24 @@ fn compact(prng: &mut Prng, plan: &mut Plan) {
     }
 }
 
-/// Cuts the power while the store is filled, often during a bulk load, in an eighth of the seeds.
+/// Cuts the power while the store is filled, often during a bulk load, in a quarter of the seeds.
 fn cut_filling(prng: &mut Prng, plan: &mut Plan) {
-    if !once_in(prng, 8) {
+    if !once_in(prng, 4) {
         return;
     }
-    plan.cut_in_create = Some(50 + any_size(prng, 500));
+    plan.cut_in_create = Some(20 + prng.below(180));
     if plan.rounds == 0 {
-        plan.bulk_load = once_in(prng, 2);
-        plan.rows = plan.rows.max(150);
+        plan.bulk_load = !once_in(prng, 3);
+        plan.rows = plan.rows.max(40);
+    }
+}
+
+/// Cuts the power late in several recoveries, when pages are written again, in a quarter of the seeds.
+fn cut_recovery(prng: &mut Prng, plan: &mut Plan) {
+    if !once_in(prng, 4) {
+        return;
+    }
+    for generation in &mut plan.generations {
+        generation.recovery_cuts = (0..prng.below(4)).map(|_| 250 + prng.below(300)).collect();
     }
 }
