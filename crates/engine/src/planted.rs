@@ -41,6 +41,8 @@ pub enum Planted {
     FailedWriteForgotten,
     /// The redo point moves past pending records, which are in no page.
     PendingForgotten,
+    /// The redo point moves past commits that are not applied yet.
+    UnappliedForgotten,
     /// The redo point may move past log records that are copied forward before their copies are durable.
     CarriedTooEarly,
     /// A segment is overwritten before the new addresses of the pages that it contained are durable.
@@ -74,6 +76,7 @@ impl Choice for Planted {
         ("chain-ignored", Planted::ChainIgnored),
         ("failed-write-forgotten", Planted::FailedWriteForgotten),
         ("pending-forgotten", Planted::PendingForgotten),
+        ("unapplied-forgotten", Planted::UnappliedForgotten),
         ("carried-too-early", Planted::CarriedTooEarly),
         ("segment-reused-early", Planted::SegmentReusedEarly),
         ("map-before-pages", Planted::MapBeforePages),

@@ -114,6 +114,7 @@ impl Shard {
     /// applied or because one of its records is pending. `None` if there is no such commit.
     pub(crate) fn first_in_no_page(&self) -> Option<Lsn> {
         let unapplied = self.transactions.commits().first_unapplied();
+        let unapplied = unapplied.filter(|_| !planted!(self.options, UnappliedForgotten));
         let pending =
             if planted!(self.options, PendingForgotten) { None } else { self.state.records().least() };
         [self.durable.unredone(), unapplied, pending].into_iter().flatten().min()
