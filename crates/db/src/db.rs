@@ -40,9 +40,9 @@ impl Deref for Db {
 }
 
 impl Db {
-    /// Opens the store in the file at `path`. After a crash this recovers it. Makes the store if there is no file, unless
-    /// the options say otherwise; the new file appears with the store in it, or does not appear. While the store is open
-    /// for writing, no other process can open it.
+    /// Opens the store in the file at `path`. After a crash this recovers it. Makes the store if there is no file,
+    /// unless the options say otherwise; the new file appears with the store in it, or does not appear. While the store
+    /// is open for writing, no other process can open it.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db, OpenError> {
         let path = path.as_ref();
         if options.access == Access::Create && fs::symlink_metadata(path).is_err() {
@@ -118,8 +118,8 @@ impl Db {
         &self.path
     }
 
-    /// Returns the bytes that the file takes on the disk. They are fewer than its length while the store fills, and after
-    /// [`compact`](blocking::Db::compact).
+    /// Returns the bytes that the file takes on the disk. They are fewer than its length while the store fills, and
+    /// after [`compact`](blocking::Db::compact).
     pub fn disk_bytes(&self) -> Result<u64, OpenError> {
         let found = fs::metadata(&self.path).map_err(|error| io_error(&self.path, error))?;
         // The system counts blocks of 512 bytes, independent of the file system's block size.
@@ -144,7 +144,8 @@ impl Db {
     }
 
     /// Copies the records of all tables, as one snapshot shows them, into a new store with the sizes and the place of
-    /// these options. Unlike a [`backup`](Db::backup) it may have other sizes, it has full pages, and it has no indexes:
+    /// these options. Unlike a [`backup`](Db::backup) it may have other sizes, it has full pages, and it has no
+    /// indexes:
     /// `create_index` makes them again. Returns the number of records. The file gets its name when it is complete.
     pub fn copy(&self, path: impl AsRef<Path>, options: Options) -> Result<u64, OpenError> {
         let path = path.as_ref();

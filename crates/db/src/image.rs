@@ -37,8 +37,8 @@ const MOST_WAITING: u64 = 8 << 20;
 /// wake-ups only between commands.
 const PAUSE: Nanos = Nanos::from_micros(200);
 
-/// A thread that writes a new file, which receives a backup. Clones write to the same file; the thread ends when the last
-/// one is dropped.
+/// A thread that writes a new file, which receives a backup. Clones write to the same file; the thread ends when the
+/// last one is dropped.
 #[derive(Clone)]
 pub struct FileWriter {
     work: Sender<Work>,

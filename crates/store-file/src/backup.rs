@@ -47,8 +47,8 @@ pub fn backup(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
     Ok(Report { rows: vec![row], text: Some(text), verdict: Ok(()) })
 }
 
-/// Copies the records of the store into a new store whose sizes or place may differ. The file gets its name when the copy
-/// is complete. Sizes that are not given are those of the store.
+/// Copies the records of the store into a new store whose sizes or place may differ. The file gets its name when the
+/// copy is complete. Sizes that are not given are those of the store.
 pub fn copy(file: &StoreFile, out: &Path, new: &NewStore) -> Result<Report, StackError> {
     let _step = step(format!("copying {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;

@@ -27,8 +27,8 @@ pub fn create(file: &StoreFile, new: &NewStore, durability: Durability) -> Resul
     })
 }
 
-/// Opens the store in a file. While a process has it open for writing, no other process may open it; any number may read
-/// it. A larger `size` extends a store with pages in place.
+/// Opens the store in a file. While a process has it open for writing, no other process may open it; any number may
+/// read it. A larger `size` extends a store with pages in place.
 pub fn open(
     file: &StoreFile,
     access: Access,

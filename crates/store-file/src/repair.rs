@@ -18,8 +18,8 @@ const MOST_TRIES: u32 = 6;
 /// The unit of the size of a new file in bytes, which is the largest page size.
 const UNIT: u64 = 64 << 10;
 
-/// Copies the readable records into a new file of this size. The file gets its name when it is complete. Without a size it
-/// is as long as the old file, or longer if the records need it.
+/// Copies the readable records into a new file of this size. The file gets its name when it is complete. Without a size
+/// it is as long as the old file, or longer if the records need it.
 pub fn repair(file: &StoreFile, out: &Path, size: Option<&str>) -> Result<Report, StackError> {
     let _step = step(format!("repairing {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;

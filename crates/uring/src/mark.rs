@@ -106,8 +106,8 @@ pub(crate) fn make(
     file.sync_all()
 }
 
-/// Makes the bytes from `from` up to `to` read as zeros without space on the disk. Returns whether the file system can do
-/// this.
+/// Makes the bytes from `from` up to `to` read as zeros without space on the disk. Returns whether the file system can
+/// do this.
 fn clear(file: &File, from: u64, to: u64) -> bool {
     #[cfg(target_os = "linux")]
     {

@@ -1,7 +1,7 @@
 //! Generates the plan of a seed. Each part of the plan uses its own random stream, so a change of one part
 //! leaves the others as they are.
 
-use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work, press};
+use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work};
 use crate::device::{CrashConfig, Fault, FaultKind, Stalls};
 use crate::value::{Key, TableName};
 use fulgurite_base::{Choice, Nanos, Prng};
@@ -26,16 +26,6 @@ pub(super) fn any_size(prng: &mut Prng, most: u64) -> u64 {
 }
 
 impl Plan {
-    /// Generates the plan of a seed. Half of the seeds write pages out of place. Half of the seeds are under
-    /// pressure of one kind or several.
-    pub fn from_seed(seed: u64) -> Plan {
-        let mut plan = Plan::without_pressure(seed);
-        if once_in(&mut Prng::new(seed, "crash pressure"), 2) {
-            press::press(seed, &mut plan);
-        }
-        plan
-    }
-
     /// Generates the plan of a seed without pressure. Half of the seeds write pages out of place.
     pub fn without_pressure(seed: u64) -> Plan {
         let mut plan = Plan::patient(seed);

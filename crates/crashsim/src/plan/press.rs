@@ -15,8 +15,20 @@ const MOST_KEYS: u64 = 5;
 /// The number of times that clients perform their steps if the log is to be filled.
 const REPEATED: usize = 3;
 
+impl Plan {
+    /// Generates the plan of a seed. Half of the seeds write pages out of place. Half of the seeds are under
+    /// pressure of one kind or several.
+    pub fn from_seed(seed: u64) -> Plan {
+        let mut plan = Plan::without_pressure(seed);
+        if once_in(&mut Prng::new(seed, "crash pressure"), 2) {
+            press(seed, &mut plan);
+        }
+        plan
+    }
+}
+
 /// Adds pressure to the plan of a seed.
-pub(super) fn press(seed: u64, plan: &mut Plan) {
+fn press(seed: u64, plan: &mut Plan) {
     repeat_keys(&mut Prng::new(seed, "crash repeated keys"), plan);
     shorten_log(&mut Prng::new(seed, "crash short log"), plan);
     stall(&mut Prng::new(seed, "crash stalls"), plan);

@@ -150,8 +150,8 @@ impl Space {
         self.freed.borrow_mut().get_or_insert_default();
     }
 
-    /// Picks free pages that follow each other, so that nobody allocates them for now. Does nothing and returns false if
-    /// one of them is picked already, or if pages would be lacking for commits that were promised some.
+    /// Picks free pages that follow each other, so that nobody allocates them for now. Does nothing and returns false
+    /// if one of them is picked already, or if pages would be lacking for commits that were promised some.
     pub(crate) fn pick_run(&self, pages: Range<u64>) -> bool {
         let is_picked = |page| self.is_picked(PageId(page));
         if self.available() < pages.end - pages.start || pages.clone().any(is_picked) {

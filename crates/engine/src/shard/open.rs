@@ -233,7 +233,7 @@ async fn write_first_pages(place: &Backend, superblock: &Superblock) -> Result<(
         for (index, (page, root_of)) in batch.iter().enumerate() {
             bytes::change(&bytes.part(index * size, size), |bytes| match root_of {
                 Some(tree) => {
-                    drop(NodeMut::init(bytes, *page, *tree, 0, (b"", None)));
+                    NodeMut::init(bytes, *page, *tree, 0, (b"", None));
                     page::seal(bytes, superblock.salt());
                 }
                 None => init_map(bytes, *page, superblock),

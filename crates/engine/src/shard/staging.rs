@@ -1,12 +1,12 @@
 //! Staging: a value that would take much of the log is stored before its transaction commits.
 //!
-//! The pieces of the value are committed in small transactions, the first of which also puts a *mark*: the pieces belong
-//! to no record. The transaction of the user then commits the reference to the value, and deletes the mark. So a value may
-//! be larger than the log. A transaction that replaces or deletes such a value puts a mark for it, in place of deleting
-//! thousands of pieces.
+//! The pieces of the value are committed in small transactions, the first of which also puts a *mark*: the pieces
+//! belong to no record. The transaction of the user then commits the reference to the value, and deletes the mark. So a
+//! value may be larger than the log. A transaction that replaces or deletes such a value puts a mark for it, in place
+//! of deleting thousands of pieces.
 //!
-//! A background task deletes the pieces of marked values, and then their marks. It leaves out the values of transactions in
-//! progress. Opening a store begins with the marks that a crash has left.
+//! A background task deletes the pieces of marked values, and then their marks. It leaves out the values of
+//! transactions in progress. Opening a store begins with the marks that a crash has left.
 
 use super::Shard;
 use crate::format::large_value::LargeValue;
@@ -64,8 +64,8 @@ impl Shard {
         self.commit_own(writes).await
     }
 
-    /// Lets the background task delete the values with these numbers if they still have a mark, because their transaction
-    /// has ended.
+    /// Lets the background task delete the values with these numbers if they still have a mark, because their
+    /// transaction has ended.
     pub(crate) fn unstage(self: &Rc<Self>, numbers: impl IntoIterator<Item = u64>) {
         let mut any = false;
         for number in numbers {

@@ -19,9 +19,9 @@ const LEAST_RUN: u64 = 64;
 const MOST_RUN: u64 = 1024;
 
 impl Shard {
-    /// Gives the drive the pages that were freed before `redo`, which is at or before the redo points of both superblocks.
-    /// Given earlier, such a page would look to recovery like a page that the drive has lost, although recovery does not
-    /// need it.
+    /// Gives the drive the pages that were freed before `redo`, which is at or before the redo points of both
+    /// superblocks. Given earlier, such a page would look to recovery like a page that the drive has lost, although
+    /// recovery does not need it.
     pub(crate) async fn trim_freed(self: &Rc<Self>, redo: Lsn) {
         // A backup still copies pages that were freed since it began.
         if self.state.is_backup_running() {
@@ -47,8 +47,8 @@ impl Shard {
         }
     }
 
-    /// Trims free pages. Returns whether the drive accepted the command; a refusal does no harm. The caller has just seen
-    /// that they are free and not allocated.
+    /// Trims free pages. Returns whether the drive accepted the command; a refusal does no harm. The caller has just
+    /// seen that they are free and not allocated.
     pub(crate) async fn trim(self: &Rc<Self>, pages: Range<u64>) -> bool {
         if let Some(place) = self.durable.pages().backend().out_of_place() {
             place.trim(&pages.map(PageId).collect::<Vec<PageId>>());
@@ -60,8 +60,8 @@ impl Shard {
     /// Trims picked pages in place, and puts them back.
     async fn trim_picked(self: &Rc<Self>, pages: Range<u64>) -> bool {
         let shard = Rc::clone(self);
-        // Runs to completion even if the caller gives up: a page that is allocated again and written while the trim is in
-        // progress could lose its contents.
+        // Runs to completion even if the caller gives up: a page that is allocated again and written while the trim is
+        // in progress could lose its contents.
         to_its_end(&self.handle, async move {
             let device_pages = u64::from(shard.page_bytes() / shard.handle.caps().page_bytes);
             let len = (pages.end - pages.start) * device_pages;

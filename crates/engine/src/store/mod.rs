@@ -97,10 +97,10 @@ pub struct Statistics {
     pub pool: PoolCounters,
 }
 
-/// Returns the names and values of these fields of a structure, each name behind the prefix.
-macro_rules! fields {
-    ($of:expr, $prefix:literal, $($field:ident)*) => {
-        [$((concat!($prefix, stringify!($field)), $of.$field),)*]
+/// Adds the names and values of these fields of a structure to a list, each name behind the prefix.
+macro_rules! add_fields {
+    ($all:ident, $of:expr, $prefix:literal: $($field:ident)*) => {
+        $all.extend([$((concat!($prefix, stringify!($field)), $of.$field)),*]);
     };
 }
 
@@ -108,16 +108,15 @@ impl Statistics {
     /// Returns every number with its name, for reports and metrics. Names of the record cache's counters begin with
     /// `record_cache_`, those of the buffer pool with `pool_`.
     pub fn fields(&self) -> Vec<(&'static str, u64)> {
-        let mut all = fields!(self, "", commits aborts deadlocks lock_waits lock_wait_ns log_waits log_wait_ns user_bytes_written log_bytes_written log_flushes
-            log_bytes_used flushes pages_written pages_moved pages_changed checkpoints splits merges pages_used pages
-            space_bytes version_bytes record_bytes record_limit_bytes records_kept records_pending locks recovered_ops
-            restored_pages)
-        .to_vec();
-        all.extend(fields!(self.records, "record_cache_", hits kept merged merges carried refused));
-        all.extend(
-            fields!(self.pool, "pool_", hits misses read_ios pages_read write_ios pages_written pages_flushed
-            prefetched prefetch_hits prefetch_wasted rescued write_waits),
-        );
+        let mut all = Vec::new();
+        add_fields!(all, self, "": commits aborts deadlocks lock_waits lock_wait_ns log_waits log_wait_ns);
+        add_fields!(all, self, "": user_bytes_written log_bytes_written log_flushes log_bytes_used flushes);
+        add_fields!(all, self, "": pages_written pages_moved pages_changed checkpoints splits merges);
+        add_fields!(all, self, "": pages_used pages space_bytes version_bytes locks recovered_ops restored_pages);
+        add_fields!(all, self, "": record_bytes record_limit_bytes records_kept records_pending);
+        add_fields!(all, self.records, "record_cache_": hits kept merged merges carried refused);
+        add_fields!(all, self.pool, "pool_": hits misses read_ios pages_read write_ios pages_written pages_flushed);
+        add_fields!(all, self.pool, "pool_": prefetched prefetch_hits prefetch_wasted rescued write_waits);
         all.push(("frames", u64::from(self.frames)));
         all
     }

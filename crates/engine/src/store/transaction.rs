@@ -23,6 +23,9 @@ pub type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 /// A change of an index entry: the tree of the index, the entry, and whether it is put (or deleted).
 pub(crate) type EntryChange = (Tree, Vec<u8>, bool);
 
+/// The places of staged values, by tree and key.
+type Staged = BTreeMap<(u32, Box<[u8]>), LargeValue>;
+
 /// The number of keys that `get_many` looks up at once.
 const LOOKED_FOR_TOGETHER: usize = 64;
 
@@ -105,8 +108,8 @@ pub struct Transaction {
     view: ReadView,
     txn: TxnId,
     ended: Cell<bool>,
-    /// The places of the values that were stored before the commit, by tree and key (see `shard::staging`).
-    staged: RefCell<BTreeMap<(u32, Box<[u8]>), LargeValue>>,
+    /// The values that were stored before the commit (see `shard::staging`).
+    staged: RefCell<Staged>,
     /// The bytes of the large values that were not staged.
     piece_bytes: Cell<u64>,
     size: Cell<Size>,

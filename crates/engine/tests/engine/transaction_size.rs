@@ -1,12 +1,13 @@
-//! Tests that the size of a transaction is limited by its own writes alone: the put that crosses the limit is refused, and
-//! what was not refused can be committed at any time.
+//! Tests that the size of a transaction is limited by its own writes alone: the put that crosses the limit is refused,
+//! and what was not refused can be committed at any time.
 
 use crate::common::{mem, options, run};
 use fulgurite_base::Prng;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Options, Store, Table};
 
-/// Puts records with values of `bytes` bytes until one is refused. Returns how many were not, and the outcome of the commit.
+/// Puts records with values of `bytes` bytes until one is refused. Returns how many were not, and the outcome of the
+/// commit.
 async fn widest(store: &Store, table: Table, prng: &mut Prng, bytes: usize) -> (usize, Result<(), Error>) {
     let transaction = store.begin();
     for count in 0.. {

@@ -4,7 +4,6 @@ use super::cost::{LEAST_COST, hash, in_log, reserved_for_deletes, with_tables};
 use super::division::Division;
 use super::merge_threshold::MergeThreshold;
 use super::ring::{Record, Ring, Slot};
-use super::sweep::Outcome;
 use super::tables::{KeyTable, Leaves};
 use crate::Lsn;
 use crate::options::FRAME_TABLES;
@@ -195,29 +194,6 @@ impl RecordCache {
         let in_cache = self.most_bytes - reserved_for_deletes(self.most_bytes);
         let in_cache = in_cache.saturating_sub(4 * self.chunk_cost()) / 3 * 2;
         in_cache.min(self.most_pending_bytes - reserved_for_deletes(self.most_pending_bytes))
-    }
-
-    /// Evicts records that are not pending, and takes more memory if necessary, until `bytes` can be reserved. Returns
-    /// whether this is possible now.
-    pub(crate) fn make_room(&mut self, bytes: u64) -> bool {
-        let needed = self.promised + bytes;
-        let pending_bytes = self.pending_bytes + needed + reserved_for_deletes(self.most_pending_bytes);
-        if pending_bytes > self.most_pending_bytes {
-            return false;
-        }
-        let has_room = |cache: &RecordCache| {
-            cache.held(needed) + reserved_for_deletes(cache.limit_bytes) <= cache.limit_bytes
-        };
-        // Records in use get a second chance, so each chunk is swept at most twice.
-        let mut left = 2 * self.chunks();
-        while !has_room(self) && left > 0 && self.sweep(0, None) == Outcome::Freed {
-            left -= 1;
-        }
-        if !has_room(self) {
-            let wanted = self.held(needed) + 2 * reserved_for_deletes(self.most_bytes);
-            self.limit_bytes = self.limit_bytes.max(wanted.min(self.most_bytes));
-        }
-        has_room(self)
     }
 
     /// Returns the number of bytes in use, plus the bytes that guarantee space for `promised` reserved bytes.

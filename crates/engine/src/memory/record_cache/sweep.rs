@@ -1,6 +1,7 @@
 //! The sweep, which evicts records and selects leaves for merging.
 
 use super::cache::RecordCache;
+use super::cost::reserved_for_deletes;
 use super::ring::{Record, Slot};
 use crate::Lsn;
 use fulgurite_base::PageId;
@@ -109,6 +110,29 @@ impl RecordCache {
             swept += 1;
         }
         Swept { lacking, stay, swept }
+    }
+
+    /// Evicts records that are not pending, and takes more memory if necessary, until `bytes` can be reserved. Returns
+    /// whether this is possible now.
+    pub(crate) fn make_room(&mut self, bytes: u64) -> bool {
+        let needed = self.promised + bytes;
+        let pending_bytes = self.pending_bytes + needed + reserved_for_deletes(self.most_pending_bytes);
+        if pending_bytes > self.most_pending_bytes {
+            return false;
+        }
+        let has_room = |cache: &RecordCache| {
+            cache.held(needed) + reserved_for_deletes(cache.limit_bytes) <= cache.limit_bytes
+        };
+        // Records in use get a second chance, so each chunk is swept at most twice.
+        let mut left = 2 * self.chunks();
+        while !has_room(self) && left > 0 && self.sweep(0, None) == Outcome::Freed {
+            left -= 1;
+        }
+        if !has_room(self) {
+            let wanted = self.held(needed) + 2 * reserved_for_deletes(self.most_bytes);
+            self.limit_bytes = self.limit_bytes.max(wanted.min(self.most_bytes));
+        }
+        has_room(self)
     }
 
     /// Returns the number of pages of a neighbourhood.

@@ -1,8 +1,7 @@
 //! The second stage of a commit: reserves memory, pages and log space for the worst case, so that nothing can
 //! fail for lack of space once the record of the commit is in the log.
 
-use super::prepare::MOST_REMOVALS;
-use super::stage::{Admitted, Operations, Prepared, Room, Target, record};
+use super::stage::{Admitted, MOST_REMOVALS, Operations, Prepared, Room, Target, record};
 use crate::format::large_value::LargeValue;
 use crate::format::log_record::Op;
 use crate::format::page::node::longest_record;
@@ -193,9 +192,9 @@ impl Shard {
 
     /// Refuses a transaction of this size if it is larger than any may be.
     ///
-    /// A transaction is always accepted if its leaves can be split with the log, even if each write goes to another one, or
-    /// if the record cache can take its records. If the cache is as large as a transaction may be, all others are refused.
-    /// With a smaller cache, the commit decides, which knows how many leaves the transaction changes.
+    /// A transaction is always accepted if its leaves can be split with the log, even if each write goes to another
+    /// one, or if the record cache can take its records. If the cache is as large as a transaction may be, all others
+    /// are refused. With a smaller cache, the commit decides, which knows how many leaves the transaction changes.
     pub(crate) fn check_size(&self, size: Size) -> Result<(), Error> {
         let Size { mut bytes, puts, pieces, promised } = size;
         if self.durable.has_had_large_values() {

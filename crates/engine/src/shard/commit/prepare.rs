@@ -1,7 +1,7 @@
 //! The first stage of a commit: chooses the target of each write, and reads the large values that are
 //! replaced.
 
-use super::stage::{Prepared, Replaced, Target, Write};
+use super::stage::{MOST_REMOVALS, Prepared, Replaced, Target, Write};
 use crate::Error;
 use crate::format::large_value::LargeValue;
 use crate::format::log_record::Op;
@@ -16,9 +16,6 @@ use std::collections::BTreeSet;
 
 /// The number of leaves that a commit requests from the drive at once.
 const PREPARED_TOGETHER: usize = 32;
-
-/// The number of pieces of replaced values that a commit deletes itself.
-pub(super) const MOST_REMOVALS: usize = 64;
 
 /// The number of free pages below which a store counts as almost full.
 const ALMOST_FULL: u64 = 64;

@@ -6,6 +6,9 @@ use crate::format::large_value::LargeValue;
 use crate::format::log_record::Op;
 use crate::memory::record_cache::Record;
 
+/// The number of pieces of replaced values that a commit deletes itself.
+pub(super) const MOST_REMOVALS: usize = 64;
+
 /// A write of a transaction to one key.
 pub(crate) struct Write {
     pub tree: u32,
@@ -68,8 +71,8 @@ pub(super) struct Replaced {
 #[derive(Default)]
 pub(super) struct Prepared {
     pub operations: Operations,
-    /// The number of leaves that operations with the target [`Target::Leaf`] change, and of other leaves that those with
-    /// the target [`Target::LeafForNow`] change.
+    /// The number of leaves that operations with the target [`Target::Leaf`] change, and of other leaves that those
+    /// with the target [`Target::LeafForNow`] change.
     pub leaves: (u64, u64),
     pub replaced: Vec<Replaced>,
     /// The number of bytes of the keys and values that the user wrote.
