@@ -359,3 +359,35 @@ def test_a_store_belongs_to_the_process_that_opened_it(path):
     assert (done.stdout, done.stderr, done.returncode) == (f"{sentence}5\n", "", 0)
     with fulgurite.Store.open(path) as store:
         assert set(store["t"]) == {b"before", b"under way", *(b"%d" % number for number in range(100))}
+
+
+def test_upkeep_works_while_the_store_is_open(store, path, tmp_path):
+    numbers = store.create_table("numbers")
+    with store.transaction() as transaction:
+        for number in range(3000):
+            transaction["numbers"][b"%06d" % number] = b"x" * 100
+    store.checkpoint()
+    assert store.check() == []
+    before = store.statistics()
+    assert before["commits"] >= 1 and before["pages_used"] > 50
+    assert store.copy(tmp_path / "copy.store", size="32MiB", page="8KiB", place="out-of-place") == 3000
+    store.backup(tmp_path / "image.store")
+    with pytest.raises(fulgurite.RequestError, match="exists"):
+        store.backup(tmp_path / "image.store")
+    store.transact(lambda transaction: [transaction["numbers"].pop(b"%06d" % number) for number in range(2900)])
+    pages, fewer = store.compact()
+    assert fewer <= pages and fewer < before["pages_used"] / 4 and len(numbers) == 100
+    for name in ("copy.store", "image.store"):
+        with fulgurite.Store.open(tmp_path / name, read_only=True) as copy:
+            assert len(copy["numbers"]) == 3000
+            with pytest.raises(fulgurite.StoreError, match="reading only"):
+                copy["numbers"][b"key"] = b"value"
+
+
+def test_a_larger_size_extends_a_store(path):
+    with fulgurite.Store.create(path, size="8MiB", log="1MiB") as store:
+        pages = store.statistics()["pages"]
+    with fulgurite.Store.open(path, size="32MiB") as store:
+        assert store.statistics()["pages"] == pages + (24 << 20) // 4096
+    with pytest.raises(fulgurite.RequestError, match="differs"):
+        fulgurite.Store.open(path, size="8MiB")

@@ -50,7 +50,6 @@ pub(crate) fn of_engine(failed: &Error) -> PyErr {
         | Error::TransactionTooLarge { .. }
         | Error::NoTable(_)
         | Error::OtherStore
-        | Error::ReadOnly
         | Error::IndexNotOpen { .. }
         | Error::Options(_)
         | Error::MapMemory { .. }

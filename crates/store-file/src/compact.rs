@@ -26,7 +26,7 @@ pub fn compact(file: &StoreFile) -> Result<Report, StackError> {
     row.set(Column::DiskBytes, after);
     let humane = |bytes: u64| Column::DiskBytes.unit().humane(bytes as f64);
     let mut text = format!(
-        "{} has {} pages in use, {} fewer than before, and takes {} of the disk, {} before\n",
+        "{}: {} pages in use, {} fewer than before; {} of the disk, {} before\n",
         row.text(Column::File),
         row.text(Column::PagesUsed),
         row.text(Column::PagesReleased),

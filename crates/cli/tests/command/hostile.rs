@@ -89,7 +89,7 @@ const TYPED: &[Case] = &[
         &["long-row.csv, line 1", "longer than the log takes", "accepted: a shorter row", "--log"],
     ),
     ("load s.store t --from taken", 2, &["--from taken", "it is a folder"]),
-    ("load s.store t --from rows.csv --size 1GiB", 2, &["--size 1GiB differs", "accepted: 8MiB"]),
+    ("load s.store t --from rows.csv --size 1MiB", 2, &["--size 1MiB differs", "accepted: 8MiB"]),
     ("load s.store t --from rows.csv --page 8KiB", 2, &["--page 8KiB differs", "accepted: 4KiB"]),
     ("load new.store t --from rows.csv --page 1GiB", 2, &["--page 1GiB", "from 4KiB to 64KiB"]),
     ("load new.store t --from rows.csv --place nowhere", 2, &["--place", "`nowhere`", "out-of-place"]),

@@ -19,6 +19,7 @@ const REMOVAL: usize = 36;
 /// The size of the writes of a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Size {
+    writes: u64,
     /// The bytes of its operations in the log.
     bytes: u64,
     /// The number of records and of pieces of large values that it puts.
@@ -32,23 +33,23 @@ pub(crate) struct Size {
 impl Size {
     /// Returns the size of one write, for a store with pages of `page_bytes`.
     pub(crate) fn of(tree: u32, key: &[u8], value: Option<&[u8]>, page_bytes: u32) -> Size {
-        // The write may replace a large value, which then gets a mark.
-        let bytes = (Op::bytes_of(key, value) + REMOVAL) as u64;
+        let bytes = Op::bytes_of(key, value) as u64;
         let length = value.map_or(0, <[u8]>::len);
         if key.len() + length > longest_record(page_bytes) {
             let pieces = LargeValue { number: 0, bytes: length as u64 }.pieces(page_bytes);
             // Each piece has a key of 12 bytes, and the reference to the value has 16 bytes.
             let bytes = bytes + 36 + 32 * u64::from(pieces);
-            return Size { bytes, puts: u64::from(pieces) + 1, pieces: u64::from(pieces) + 1, promised: 0 };
+            let pieces = u64::from(pieces) + 1;
+            return Size { writes: 1, bytes, puts: pieces, pieces, promised: 0 };
         }
         let promised = RecordCache::promise_bytes(Record { tree, key, value });
-        Size { bytes, puts: u64::from(value.is_some()), pieces: 0, promised }
+        Size { writes: 1, bytes, puts: u64::from(value.is_some()), pieces: 0, promised }
     }
 
     /// Returns the size of a write whose value is staged: the reference to it, which goes to its leaf, and its mark.
     pub(crate) fn of_staged(key: &[u8]) -> Size {
-        let bytes = (Op::bytes_of(key, Some(&[0; 16])) + 2 * REMOVAL) as u64;
-        Size { bytes, puts: 1, pieces: 1, promised: 0 }
+        let bytes = (Op::bytes_of(key, Some(&[0; 16])) + REMOVAL) as u64;
+        Size { writes: 1, bytes, puts: 1, pieces: 1, promised: 0 }
     }
 }
 
@@ -57,6 +58,7 @@ impl std::ops::Add for Size {
 
     fn add(self, other: Size) -> Size {
         Size {
+            writes: self.writes + other.writes,
             bytes: self.bytes + other.bytes,
             puts: self.puts + other.puts,
             pieces: self.pieces + other.pieces,
@@ -74,21 +76,10 @@ impl Shard {
     /// Waits until there is space for a commit, and reserves it. Records for which the record cache has no
     /// space go to their leaves.
     pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared) -> Result<Admitted, Error> {
-        let Prepared { mut operations, leaves: (mut leaves, leaves_for_now), replaced, user_bytes, marks } =
-            prepared;
-        // A transaction whose leaves could need too many splits at once goes to the cache, from where its records are
-        // merged one leaf at a time. It waits until the cache has room, so its limit does not depend on the moment.
-        let is_broad = self.log_bytes_at_worst(&operations).is_err() && self.state.records().is_used();
-        for target in operations.targets.iter_mut().filter(|target| **target == Target::LeafForNow) {
-            *target = if is_broad { Target::Cache } else { Target::Leaf };
-        }
-        leaves += if is_broad { 0 } else { leaves_for_now };
-        let bytes: u64 = operations.records().map(RecordCache::promise_bytes).sum();
+        let Prepared { mut operations, leaves: (fixed, for_now), replaced, user_bytes, marks } = prepared;
+        let bytes = operations.record_bytes();
         if bytes > 0 {
             self.until_frames(bytes).await;
-        }
-        if is_broad {
-            self.until_cache_has_room(bytes).await?;
         }
         let (records, more_leaves) = self.promise_records(&mut operations);
         let mut promise = Promise { shard: self, pages: 0, records };
@@ -96,7 +87,17 @@ impl Shard {
         if more_leaves > 0 {
             self.evict_records_later();
         }
-        let room = self.room_for(&operations, leaves + more_leaves, records)?;
+        let mut room = self.room_for(&operations, fixed + for_now + more_leaves, records);
+        if room.is_err() && operations.prefer_cache() {
+            // Its leaves could need too many splits at once. From the cache, records are merged one leaf at a time. The
+            // transaction waits until the cache has room, so that its limit does not depend on the moment.
+            self.state.records_mut().release(std::mem::take(&mut promise.records));
+            self.until_cache_has_room(operations.record_bytes()).await?;
+            let (records, more_leaves) = self.promise_records(&mut operations);
+            promise.records = records;
+            room = self.room_for(&operations, fixed + more_leaves, records);
+        }
+        let room = room?;
         self.state.space().promise(room.pages)?;
         promise.pages = room.pages;
         self.until_log_fits(room.log).await?;
@@ -117,7 +118,7 @@ impl Shard {
             match records.promise(record(op)) {
                 Some(bytes) => promised += bytes,
                 None => {
-                    *target = Target::Leaf;
+                    *target = Target::LeafForNow;
                     leaves += 1;
                 }
             }
@@ -168,16 +169,10 @@ impl Shard {
         }
     }
 
-    /// Returns the log bytes that operations can need if all of them go to different leaves.
-    fn log_bytes_at_worst(&self, operations: &Operations) -> Result<u64, Error> {
-        let bytes = operations.ops.iter().map(|op| op.bytes() as u64).sum();
-        let puts = operations.ops.iter().filter(|op| op.value.is_some()).count() as u64;
-        self.log_bytes_for(bytes, pages_for(puts))
-    }
-
     /// Merges records until the record cache has room for `bytes` more, as far as that is possible.
     async fn until_cache_has_room(self: &Rc<Self>, bytes: u64) -> Result<(), Error> {
         for _ in 0..MOST_ATTEMPTS {
+            self.until_frames(bytes).await;
             if self.state.records_mut().make_room(bytes) {
                 break;
             }
@@ -196,9 +191,10 @@ impl Shard {
     /// one, or if the record cache can take its records. If the cache is as large as a transaction may be, all others
     /// are refused. With a smaller cache, the commit decides, which knows how many leaves the transaction changes.
     pub(crate) fn check_size(&self, size: Size) -> Result<(), Error> {
-        let Size { mut bytes, puts, pieces, promised } = size;
+        let Size { writes, mut bytes, puts, pieces, promised } = size;
         if self.durable.has_had_large_values() {
-            bytes += (MOST_REMOVALS * REMOVAL) as u64;
+            // Each write may replace a large value, whose pieces are deleted or which gets a mark.
+            bytes += (MOST_REMOVALS as u64 + writes) * REMOVAL as u64;
         }
         self.log_bytes_for(bytes, 0)?;
         let Err(error) = self.log_bytes_for(bytes, pages_for(puts)) else { return Ok(()) };

@@ -4,7 +4,7 @@
 use crate::Lsn;
 use crate::format::large_value::LargeValue;
 use crate::format::log_record::Op;
-use crate::memory::record_cache::Record;
+use crate::memory::record_cache::{Record, RecordCache};
 
 /// The number of pieces of replaced values that a commit deletes itself.
 pub(super) const MOST_REMOVALS: usize = 64;
@@ -24,7 +24,7 @@ pub(crate) struct Write {
 pub(super) enum Target {
     /// The leaf that covers the key.
     Leaf,
-    /// The leaf too, but the record cache would do as well. [`Admitted`] operations do not have this target.
+    /// The leaf too, but the record cache would do as well.
     LeafForNow,
     /// The record cache. A later merge puts the record into its leaf.
     Cache,
@@ -47,6 +47,21 @@ impl Operations {
     /// Returns each operation with its target.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Op, Target)> {
         std::iter::zip(&self.ops, self.targets.iter().copied())
+    }
+
+    /// Moves operations from leaves to the record cache, as far as it can take them. Returns whether there were any.
+    pub(super) fn prefer_cache(&mut self) -> bool {
+        let mut any = false;
+        for target in self.targets.iter_mut().filter(|target| **target == Target::LeafForNow) {
+            *target = Target::Cache;
+            any = true;
+        }
+        any
+    }
+
+    /// Returns the bytes to reserve in the record cache.
+    pub(super) fn record_bytes(&self) -> u64 {
+        self.records().map(RecordCache::promise_bytes).sum()
     }
 
     /// Returns the records whose target is the record cache.
