@@ -5,7 +5,7 @@ use fulgurite_engine::{Options as EngineOptions, PlaceConfig};
 /// The default size of a new store's file in bytes. The file takes space on the disk as it fills.
 const USUAL_BYTES: u64 = 16 << 30;
 
-/// What an opening may do with the file.
+/// The access of an opening to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
     /// Opens the store for writing, and makes it if there is no file.
@@ -24,7 +24,7 @@ pub enum Access {
 /// differs is refused, except for a larger `size_bytes`, which extends a store with pages in place.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What the opening may do with the file.
+    /// The access to the file.
     pub access: Access,
     /// The length of the file in bytes. It is a limit and no allocation: the file takes space on the disk as it fills.
     /// `None` means 16 GiB for a new store.

@@ -86,7 +86,7 @@ impl Shard {
             && self.check_open().is_ok()
         {
             if self.free_tree(dropped).await.is_err() {
-                // What could not be freed is tried again later.
+                // A later call tries the rest again.
                 failed.push(dropped.tree.id);
             }
         }
@@ -113,7 +113,7 @@ impl Shard {
     async fn strip(self: &Rc<Self>, tree: Tree) -> Result<(), Error> {
         if self.durable.has_had_large_values() {
             match self.delete_values_of(tree).await {
-                // What a damaged leaf refers to stays until a compaction deletes it.
+                // The values of a damaged leaf stay until a compaction deletes them.
                 Ok(()) | Err(Error::Corrupt { .. }) => {}
                 Err(error) => return Err(error),
             }

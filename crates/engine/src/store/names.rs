@@ -15,7 +15,7 @@ use crate::memory::locks::TxnId;
 use crate::wait::to_its_end;
 use crate::{Error, Store, StoreFuture, Transaction};
 
-/// What a name should denote.
+/// The kind of thing that a name denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Table,
