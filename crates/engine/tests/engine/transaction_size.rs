@@ -14,7 +14,9 @@ async fn widest(store: &Store, table: Table, prng: &mut Prng, bytes: usize) -> (
         let key = prng.below(1 << 40).to_be_bytes();
         match transaction.put(table, &key, &vec![count as u8; bytes]).await {
             Ok(()) => {}
-            Err(Error::TransactionTooLarge { .. }) => {
+            Err(error @ Error::TransactionTooLarge { bytes: asked, most }) => {
+                // The error says about how much would fit.
+                assert!(most <= asked && (bytes >= 2000 || most * 10 >= asked * 9), "{error}");
                 return (count, transaction.commit_with(Durability::Relaxed).await);
             }
             Err(error) => panic!("{error}"),

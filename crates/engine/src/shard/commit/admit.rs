@@ -197,13 +197,17 @@ impl Shard {
             bytes += (MOST_REMOVALS as u64 + writes) * REMOVAL as u64;
         }
         self.log_bytes_for(bytes, 0)?;
-        let Err(error) = self.log_bytes_for(bytes, pages_for(puts)) else { return Ok(()) };
+        if self.log_bytes_for(bytes, pages_for(puts)).is_ok() {
+            return Ok(());
+        }
         let most_promised = self.state.records().most_promised();
         if most_promised < self.durable.log().capacity() / 4 {
             return Ok(());
         }
-        let fits = promised <= most_promised && self.log_bytes_for(bytes, pages_for(pieces)).is_ok();
-        if fits { Ok(()) } else { Err(error) }
+        if promised > most_promised {
+            return Err(Error::TransactionTooLarge { bytes, most: bytes * most_promised / promised });
+        }
+        self.log_bytes_for(bytes, pages_for(pieces)).map(drop)
     }
 
     /// Releases the reservations of a commit that has ended.
