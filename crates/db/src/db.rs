@@ -57,14 +57,7 @@ impl Db {
 
     /// Makes an empty store in a new file.
     fn create(path: &Path, options: &Options) -> Result<Db, OpenError> {
-        let engine = options.for_new();
-        let (bytes, page_bytes) = (options.new_size(), engine.page_bytes.max(FILE_PAGE));
-        if bytes > MOST_BYTES || bytes % u64::from(page_bytes) != 0 {
-            return Err(OpenError::Size { bytes, page_bytes });
-        }
-        let new = NewFile::begin(path, bytes)?;
-        let drive = FileDrive::open(&new.unfinished(), &shared())?;
-        let db = drive.create(engine).map_err(|error| refused(path, error))?;
+        let (new, db) = make(path, options)?;
         new.finish()?;
         Ok(Db { db, path: path.to_owned() })
     }
@@ -145,17 +138,12 @@ impl Db {
 
     /// Copies the records of all tables, as one snapshot shows them, into a new store with the sizes and the place of
     /// these options. Unlike a [`backup`](Db::backup) it may have other sizes, it has full pages, and it has no
-    /// indexes:
-    /// `create_index` makes them again. Returns the number of records. The file gets its name when it is complete.
+    /// indexes: `create_index` makes them again. Returns the number of records. The file gets its name when it is
+    /// complete.
     pub fn copy(&self, path: impl AsRef<Path>, options: Options) -> Result<u64, OpenError> {
         let path = path.as_ref();
         let relaxed = EngineOptions { durability: Durability::Relaxed, ..options.engine.clone() };
-        let options = Options { engine: relaxed, ..options };
-        NewFile::refuse_existing(path)?;
-        let bytes = options.new_size();
-        let new = NewFile::begin(path, bytes)?;
-        let drive = FileDrive::open(&new.unfinished(), &shared())?;
-        let copy = drive.create(options.for_new()).map_err(|error| refused(path, error))?;
+        let (new, copy) = make(path, &Options { engine: relaxed, ..options })?;
         let from = |error| refused(&self.path, error);
         let snapshot = self.db.snapshot().map_err(from)?;
         let mut records = 0;
@@ -183,6 +171,19 @@ impl Db {
         new.finish()?;
         Ok(records)
     }
+}
+
+/// Makes an empty store in a new file, which has no name yet.
+fn make(path: &Path, options: &Options) -> Result<(NewFile, blocking::Db), OpenError> {
+    let engine = options.for_new();
+    let (bytes, page_bytes) = (options.new_size(), engine.page_bytes.max(FILE_PAGE));
+    if bytes > MOST_BYTES || bytes % u64::from(page_bytes) != 0 {
+        return Err(OpenError::Size { bytes, page_bytes });
+    }
+    let new = NewFile::begin(path, bytes)?;
+    let drive = FileDrive::open(&new.unfinished(), &shared())?;
+    let db = drive.create(engine).map_err(|error| refused(path, error))?;
+    Ok((new, db))
 }
 
 /// Returns the options of a drive that several threads use, and that takes space on the disk as it is written.

@@ -1,7 +1,6 @@
 //! The drive in a file: through io_uring if the system has it, otherwise with plain system calls. A store that is only
 //! read is on an overlay, which writes to a temporary file.
 
-use fulgurite_device::Device;
 use fulgurite_engine::blocking::Db;
 use fulgurite_engine::{Error, Options};
 #[cfg(target_os = "linux")]
@@ -35,17 +34,6 @@ impl FileDrive {
     /// Opens a drive with the contents of `file`, whose writes go to the empty file `beside`.
     pub fn overlay(file: ReadOnlyFile, beside: File) -> FileDrive {
         FileDrive::Overlay(Box::new(OverlayDevice::new(file, beside)))
-    }
-
-    /// Returns the size of the drive in bytes.
-    pub fn bytes(&self) -> u64 {
-        let caps = match self {
-            #[cfg(target_os = "linux")]
-            FileDrive::Uring(drive) => drive.caps(),
-            FileDrive::Psync(drive) => drive.caps(),
-            FileDrive::Overlay(drive) => drive.caps(),
-        };
-        caps.pages * u64::from(caps.page_bytes)
     }
 
     /// Creates a store on the drive.

@@ -179,6 +179,10 @@ fn a_backup_and_a_copy_have_the_rows_while_others_write() {
     }
     assert!(matches!(db.backup(&image), Err(OpenError::Exists(_))));
     assert!(matches!(db.copy(&copy, Options::default()), Err(OpenError::Exists(_))));
+    // A copy takes the sizes that a new store takes, and no others.
+    let odd = folder.path().join("odd");
+    let refused = db.copy(&odd, Options { size_bytes: Some((64 << 20) + 1), ..Options::default() });
+    assert!(matches!(refused, Err(OpenError::Size { .. })) && !odd.exists());
 }
 
 #[test]
