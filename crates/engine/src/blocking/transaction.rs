@@ -76,7 +76,7 @@ impl Db {
             let outcome = outcome.and_then(|value| transaction.end(None).map(|()| value).map_err(E::from));
             let (last, is_aborted) = (transaction.attempt.take(), transaction.is_aborted);
             drop(transaction);
-            // Whatever the error says: a transaction that was aborted had no effect, and is repeated.
+            // An aborted transaction had no effect. It is repeated, whatever error its closure made of that.
             if outcome.is_ok() || !is_aborted {
                 return outcome;
             }

@@ -304,7 +304,7 @@ fn many_drops_fill_nothing() {
     });
 }
 
-/// What a crash may leave under the name of the dropped table.
+/// The states in which a crash may leave the name of the dropped table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     Whole,

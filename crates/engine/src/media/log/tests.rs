@@ -153,7 +153,7 @@ type Body = (u64, usize);
 /// The log as it should be.
 struct Model {
     prng: Prng,
-    /// What the superblock says. It is durable at once.
+    /// The positions in the superblock, which is durable at once.
     superblock: LogStart,
     /// The records from the redo point on, each with the LSN at which it begins.
     written: VecDeque<(Lsn, Body)>,

@@ -1,5 +1,5 @@
-//! A drive that loses power after a number of commands. Of what was written since the last flush, a power cut keeps
-//! some pages and loses others.
+//! A drive that loses power after a number of commands. A power cut keeps some of the pages that were written since the
+//! last flush, and loses the others.
 
 use super::patched::{PAGE, Patched};
 use fulgurite_base::{Nanos, Prng};
