@@ -10,13 +10,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A borrower: the frames that a pool has lent to one user. A lent frame holds no page. Dropping the borrower
-/// gives all of its frames back.
+/// A borrower: the frames that a pool has lent to one user, up to a fixed number. A lent frame holds no page.
+/// Dropping the borrower gives all of its frames back.
 pub struct Lent {
     arena: Arc<Arena>,
     page_bytes: usize,
     /// For each frame of the pool, whether it is lent to this borrower.
     is_lent: Vec<bool>,
+    most: u32,
     pool: Rc<dyn Lender>,
 }
 
@@ -32,18 +33,20 @@ type Lending = Pin<Box<dyn Future<Output = Option<FrameId>>>>;
 
 /// A pool that lends frames, whatever its device type is.
 trait Lender {
-    fn lend(&self) -> Option<FrameId>;
-    fn lend_soon(&self) -> Lending;
+    fn lend(&self, most: u32) -> Option<FrameId>;
+    fn lend_soon(&self, most: u32) -> Lending;
     fn take_back(&self, frame: FrameId);
 }
 
 impl<D: Device + ?Sized + 'static> BufferPool<D> {
-    /// Creates a borrower without frames. It can borrow none if the device stores no contents.
-    pub fn borrower(&self) -> Lent {
+    /// Creates a borrower without frames. The pool lends it a frame only as long as at most `most` frames are lent
+    /// in all, and none if the device stores no contents. A task that latches several pages at once waits for
+    /// ever if the pool has too few frames for them, so `most` must leave enough.
+    pub fn borrower(&self, most: u32) -> Lent {
         let inner = &self.0;
         let arena = inner.arena().unwrap_or_else(|| Arena::new(1));
         let is_lent = vec![false; inner.state.borrow().frames.len() as usize];
-        Lent { arena, page_bytes: inner.page_bytes, is_lent, pool: Rc::new(Rc::clone(inner)) }
+        Lent { arena, page_bytes: inner.page_bytes, is_lent, most, pool: Rc::new(Rc::clone(inner)) }
     }
 }
 
@@ -51,7 +54,7 @@ impl Lent {
     /// Borrows one more frame if that needs no waiting: a free frame, or the frame of the page that is
     /// evicted next. The frame keeps its old bytes. The pool never lends its last frame.
     pub fn borrow_one(&mut self) -> Option<FrameId> {
-        let frame = self.pool.lend()?;
+        let frame = self.pool.lend(self.most)?;
         self.is_lent[frame.index()] = true;
         Some(frame)
     }
@@ -60,9 +63,9 @@ impl Lent {
     /// first. Returns `None` if the pool lends no more frames, or if a write has failed; the next miss gets
     /// the error of that write.
     pub fn borrow_soon(&self) -> impl Future<Output = Option<Loan>> + 'static {
-        let pool = Rc::clone(&self.pool);
+        let (pool, most) = (Rc::clone(&self.pool), self.most);
         async move {
-            let frame = pool.lend_soon().await?;
+            let frame = pool.lend_soon(most).await?;
             Some(Loan { frame: Some(frame), pool })
         }
     }
@@ -120,16 +123,19 @@ impl Drop for Loan {
 }
 
 impl<D: Device + ?Sized + 'static> Inner<D> {
-    /// Returns whether one more frame may be lent. The last frame that can hold pages may not.
-    fn may_lend(&self) -> bool {
+    /// Returns whether one more frame may be lent, if at most `most` may be. The last frame that can hold pages
+    /// may not.
+    fn may_lend(&self, most: u32) -> bool {
         let state = self.state.borrow();
-        state.lent + state.spare.most() + 1 < state.frames.len() && self.arena().is_some()
+        state.lent < most
+            && state.lent + state.spare.most() + 1 < state.frames.len()
+            && self.arena().is_some()
     }
 }
 
 impl<D: Device + ?Sized + 'static> Lender for Rc<Inner<D>> {
-    fn lend(&self) -> Option<FrameId> {
-        if !self.may_lend() {
+    fn lend(&self, most: u32) -> Option<FrameId> {
+        if !self.may_lend(most) {
             return None;
         }
         let free = {
@@ -151,13 +157,13 @@ impl<D: Device + ?Sized + 'static> Lender for Rc<Inner<D>> {
         Some(frame)
     }
 
-    fn lend_soon(&self) -> Lending {
+    fn lend_soon(&self, most: u32) -> Lending {
         let inner = Rc::clone(self);
         Box::pin(async move {
-            if let Some(frame) = inner.lend() {
+            if let Some(frame) = inner.lend(most) {
                 return Some(frame);
             }
-            if !inner.may_lend() {
+            if !inner.may_lend(most) {
                 return None;
             }
             let (frame, _) = match inner.room().await {
@@ -172,7 +178,7 @@ impl<D: Device + ?Sized + 'static> Lender for Rc<Inner<D>> {
                 }
             };
             // Other tasks may have borrowed frames during the wait, so the bound is checked again.
-            let may_lend = inner.may_lend();
+            let may_lend = inner.may_lend(most);
             {
                 let mut state = inner.state.borrow_mut();
                 state.resident -= 1;
@@ -224,7 +230,7 @@ mod tests {
             for page in 0..8 {
                 pool.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8);
             }
-            let (mut lent, mut frames) = (pool.borrower(), Vec::new());
+            let (mut lent, mut frames) = (pool.borrower(u32::MAX), Vec::new());
             while let Some(frame) = lent.borrow_one() {
                 lent.bytes_mut(frame).fill(100 + frames.len() as u8);
                 frames.push(frame);
@@ -262,7 +268,7 @@ mod tests {
             for page in 0..8 {
                 pool.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8);
             }
-            let mut lent = pool.borrower();
+            let mut lent = pool.borrower(u32::MAX);
             while lent.borrow_one().is_some() {}
             let at_once = FRAMES as usize - pool.limit() as usize;
             let loan = lent.borrow_soon().await.expect("a page can be written");
@@ -292,7 +298,7 @@ mod tests {
             for page in 0..u64::from(pool.limit()) {
                 guards.push(pool.read(PageId(page)).await.unwrap());
             }
-            let mut lent = pool.borrower();
+            let mut lent = pool.borrower(u32::MAX);
             while lent.borrow_one().is_some() {}
             for (page, guard) in guards.iter().enumerate() {
                 assert_eq!(guard.bytes(), [0; 4096], "page {page}");
@@ -307,9 +313,9 @@ mod tests {
     #[should_panic(expected = "the frame is not lent to this borrower")]
     fn the_bytes_of_a_frame_that_was_not_lent_cannot_be_read() {
         with_pool(|pool| async move {
-            let mut lent = pool.borrower();
+            let mut lent = pool.borrower(u32::MAX);
             let frame = lent.borrow_one().unwrap();
-            pool.borrower().bytes(frame);
+            pool.borrower(u32::MAX).bytes(frame);
         });
     }
 }

@@ -323,10 +323,12 @@ fn assemble(
 ) -> Shard {
     let (visible, page_bytes) = (Signal::default(), superblock.page_bytes);
     let record_bytes = options.record_bytes(page_bytes);
-    let records = RecordCache::new(record_bytes, page_bytes, log.capacity(), pool.borrower());
+    let frames = options.all_frames(page_bytes).unwrap_or_default();
+    // The other frames are for pages: a change of the structure latches several at once.
+    let lent = frames - options.frames(page_bytes).unwrap_or_default();
+    let records = RecordCache::new(record_bytes, page_bytes, log.capacity(), pool.borrower(lent));
     health.tell(&visible);
     health.tell(&room);
-    let frames = options.all_frames(page_bytes).unwrap_or_default();
     let state = State::new(&superblock, frames, records, options.version_bytes());
     let (next_large, tail) = (redone.next_large, redone.tail.at);
     Shard {

@@ -32,7 +32,7 @@ const FILL: usize = 90;
 /// one parent.
 const MOST_ROUNDS: u32 = 16;
 /// The number of pages that one log record frees.
-const GIVEN_BACK_TOGETHER: usize = 16;
+const GIVEN_BACK_TOGETHER: usize = 8;
 /// The number of pieces that one transaction deletes.
 const DELETED_TOGETHER: usize = 16;
 /// The maximum number of pages of one trim command.

@@ -6,6 +6,7 @@ use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{Durability, Options, Store, Table};
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 /// A change to a record: its key, and its new length or `None` for a delete.
 type Change = (u32, Option<usize>);
@@ -109,6 +110,30 @@ fn a_queue_takes_the_pages_of_its_rows() {
     let rest: Vec<u32> = (60 * 200..60 * 200 + 1000).collect();
     changes.extend(deletes(rest.into_iter()));
     check("emptied queue", changes);
+}
+
+/// The rule: a change of the structure finds frames for all of its pages, also when the record cache has borrowed
+/// as many as it may.
+#[test]
+fn many_deletes_end_with_little_memory() {
+    let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
+    run(&executor, |handle| async move {
+        let options = Options { memory_bytes: 400 << 10, log_bytes: 64 * 4096, ..Options::default() };
+        let store = Store::create(handle, options).await.unwrap();
+        let table = store.create_table("t").await.unwrap();
+        let by_value: fulgurite_engine::Extract = Rc::new(|_, value, keys| keys.push(value[..8].to_vec()));
+        store.create_index(table, "i", by_value).await.unwrap();
+        change(&store, table, &puts(0..4000).map(|(key, _)| (key, Some(60))).collect::<Vec<_>>()).await;
+        for from in (0..4000u32).step_by(500) {
+            let transaction = store.begin();
+            for key in from..from + 500 {
+                transaction.delete(table, &key.to_be_bytes()).await.unwrap();
+            }
+            transaction.commit().await.unwrap();
+        }
+        assert!(all(&store, "t").await.unwrap().is_empty());
+        store.close().await.unwrap();
+    });
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn the_next_miss_reports_a_write_that_failed_for_a_loan() {
         for page in 0..2 {
             request(&user, page, true).await.unwrap();
         }
-        let loan = user.borrower().borrow_soon().await;
+        let loan = user.borrower(u32::MAX).borrow_soon().await;
         (loan.is_some(), request(&user, 9, false).await)
     });
     assert_eq!(outcome, Ok((false, Err(PoolError::WriteBack(IoError::Media)))));

@@ -122,7 +122,7 @@ fn an_empty_frame_is_lent_first() {
             }
         })
         .unwrap();
-    let mut lent = pool.borrower();
+    let mut lent = pool.borrower(u32::MAX);
     assert!(lent.borrow_one().is_some());
     assert_eq!(pool.eviction_order().len(), 4);
 }
@@ -142,7 +142,7 @@ fn the_last_frame_is_never_lent() {
         .unwrap();
     let loans = Rc::new(RefCell::new(Vec::new()));
     for _ in 0..2 {
-        let (soon, loans) = (pool.borrower().borrow_soon(), Rc::clone(&loans));
+        let (soon, loans) = (pool.borrower(u32::MAX).borrow_soon(), Rc::clone(&loans));
         executor.spawn(async move {
             let loan = soon.await;
             loans.borrow_mut().push(loan);
@@ -155,11 +155,24 @@ fn the_last_frame_is_never_lent() {
     assert_eq!(pool.limit(), 2, "the lent frames are given back");
 }
 
+/// The rule: the pool lends at most as many frames as its borrower may have, at once or after a wait.
+#[test]
+fn a_borrower_gets_at_most_its_number_of_frames() {
+    let (executor, pool) = pool_over(mem(16), 8, WriteBack::SINGLE);
+    let mut lent = pool.borrower(5);
+    while lent.borrow_one().is_some() {}
+    assert_eq!(pool.limit(), 3);
+    let more = lent.borrow_soon();
+    assert!(executor.block_on(more).unwrap().is_none());
+    drop(lent);
+    assert_eq!(pool.limit(), 8);
+}
+
 /// The rule: a frame that is given back serves a waiting miss.
 #[test]
 fn a_frame_that_is_given_back_serves_a_waiting_miss() {
     let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
-    let mut lent = pool.borrower();
+    let mut lent = pool.borrower(u32::MAX);
     let frame = lent.borrow_one().unwrap();
     let (user, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {

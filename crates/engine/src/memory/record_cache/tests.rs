@@ -57,7 +57,7 @@ fn records(most_bytes: u64, log_bytes: u64) -> RecordCache {
         store: None,
     };
     let pool = BufferPool::new(executor.handle(), config).unwrap();
-    RecordCache::new(most_bytes, 4096, log_bytes, pool.borrower())
+    RecordCache::new(most_bytes, 4096, log_bytes, pool.borrower(u32::MAX))
 }
 
 fn leaf_of(key: &[u8], division: u8) -> PageId {

@@ -34,6 +34,10 @@ impl Held {
     }
 }
 
+/// The most pages that a change latches at once. A pool with the least memory has so many frames beside its spare
+/// ones.
+const MOST_HELD: usize = 10;
+
 impl Shard {
     /// Returns the pages from the root down to the leaf that covers `key`. The path stays valid while the
     /// caller has the turn to change the structure.
@@ -73,6 +77,7 @@ impl Shard {
                 "it has two places in the tree, or is in use and marked as free",
             ));
         }
+        debug_assert!(all.len() <= MOST_HELD, "a small pool has no frames for {} pages", all.len());
         let mut held = Vec::with_capacity(all.len());
         for page in fresh {
             held.push((*page, self.durable.pool().create(*page).await?));
