@@ -20,6 +20,7 @@
 //! ```
 
 mod error;
+pub mod keys;
 mod options;
 mod shape;
 mod drive;
@@ -36,7 +37,7 @@ pub use fulgurite_base::Nanos;
 pub use fulgurite_engine::blocking::{Extract, Index, Keeper, Records, Snapshot, Table, Transaction};
 pub use fulgurite_engine::{
     BackupReport, CheckReport, CompactReport, Direction, Durability, Error, IndexRow,
-    Options as EngineOptions, PlaceConfig, Problem, Record, Statistics,
+    Options as EngineOptions, PlaceConfig, Prefix, Problem, Record, Statistics, prefix,
 };
 pub use image::{FileSink, FileSource, FileWriter};
 pub use new_file::NewFile;
