@@ -98,7 +98,7 @@ fn report_of(file: &StoreFile, Found { report, tables }: &Found) -> Report {
     }
     if report.unused_pieces > 0 {
         let what = match report.problems.is_empty() {
-            true => "an interrupted bulk load left them, and they only take up space; repair leaves them out",
+            true => "an interrupted load or transaction left them; the next opening for writing deletes them",
             false => "an interrupted bulk load left them, or the records that had them are lost",
         };
         text += &format!("{} pieces of large values belong to no record: {what}\n", report.unused_pieces);

@@ -4,13 +4,15 @@
 //! piece (4)`, both big-endian. The leaf stores a reference: `number of the value (8), length in bytes (8)`.
 //!
 //! The key `0 (8), number of the value (8)` in the same tree is a *mark*: the pieces of this value belong to no record,
-//! or not yet. No value has the number 0.
+//! or not yet. The value of a mark is empty, or `count (8, little-endian)` if it holds for so many values, from that
+//! number on. No value has the number 0.
 
 use crate::Error;
 use crate::format::page::get_u64;
 use crate::format::page::node::longest_record;
 use crate::format::tree::Tree;
 use fulgurite_base::PageId;
+use std::ops::Range;
 
 /// A reference to a large value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +52,16 @@ impl LargeValue {
         piece.first_chunk().map(|number| u64::from_be_bytes(*number))
     }
 
-    /// Returns the key of the mark of a value.
+    /// Returns the key of the mark of a value, or of the values from a number on.
     pub(crate) fn mark(number: u64) -> Vec<u8> {
         [[0; 8], number.to_be_bytes()].concat()
     }
 
-    /// Returns the number of the value that a key marks; `None` if the key is that of a piece.
-    pub(crate) fn marked(key: &[u8]) -> Option<u64> {
-        let number = key.strip_prefix(&[0; 8])?;
-        Some(u64::from_be_bytes(number.try_into().ok()?))
+    /// Returns the numbers of the values that a record of the tree marks; `None` if the record is a piece.
+    pub(crate) fn marked(key: &[u8], value: &[u8]) -> Option<Range<u64>> {
+        let first = u64::from_be_bytes(key.strip_prefix(&[0; 8])?.try_into().ok()?);
+        let count = value.try_into().map_or(1, u64::from_le_bytes);
+        Some(first..first.saturating_add(count))
     }
 
     pub(crate) fn pieces(&self, page_bytes: u32) -> u32 {

@@ -94,9 +94,14 @@ impl Durable {
         self.next_large.get()
     }
 
-    /// Returns the number for a new large value, and advances it.
+    /// Returns the number for a new large value.
     pub(crate) fn take_large_number(&self) -> u64 {
-        self.next_large.replace(self.next_large.get() + 1)
+        self.take_large_numbers(1)
+    }
+
+    /// Returns the first of `count` successive numbers for new large values.
+    pub(crate) fn take_large_numbers(&self, count: u64) -> u64 {
+        self.next_large.replace(self.next_large.get() + count)
     }
 
     /// Whether the store has ever had a large value.

@@ -38,8 +38,6 @@ pub(crate) struct Jobs {
     drops: Turns,
     closing: Turns,
     closed: Cell<bool>,
-    /// The number of bulk loads in progress.
-    loads: Cell<u32>,
 }
 
 impl Jobs {
@@ -66,21 +64,6 @@ impl Jobs {
     /// The job that frees the pages of dropped tables and indexes.
     pub(crate) fn dropping(&self) -> &Single {
         &self.dropping
-    }
-
-    /// Notes that a bulk load begins.
-    pub(crate) fn begin_load(&self) {
-        self.loads.set(self.loads.get() + 1);
-    }
-
-    /// Notes that a bulk load has ended or was dropped.
-    pub(crate) fn end_load(&self) {
-        self.loads.set(self.loads.get() - 1);
-    }
-
-    /// Whether a bulk load is in progress.
-    pub(crate) fn is_loading(&self) -> bool {
-        self.loads.get() > 0
     }
 
     /// Whether a checkpoint with this goal would be in vain, because an earlier one could not move the redo

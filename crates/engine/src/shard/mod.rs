@@ -35,6 +35,7 @@ use fulgurite_base::PageId;
 use fulgurite_device::Handle;
 use jobs::Jobs;
 use log_room::LogRoom;
+pub(crate) use staging::LoadNumbers;
 use state::State;
 use transactions::Transactions;
 

@@ -5,17 +5,22 @@
 //! value may be larger than the log. A transaction that replaces or deletes such a value puts a mark for it, in place
 //! of deleting thousands of pieces.
 //!
+//! A bulk load stores its large values in the same way. One mark holds for a range of numbers, which the load takes for
+//! its values ([`LoadNumbers`]).
+//!
 //! A background task deletes the pieces of marked values, and then their marks. It leaves out the values of
-//! transactions in progress. Opening a store begins with the marks that a crash has left.
+//! transactions and loads in progress. Opening a store begins with the marks that a crash has left.
 
 use super::Shard;
 use crate::format::large_value::LargeValue;
+use crate::format::log_record::Op;
 use crate::format::page::node::{leaf, longest_record};
 use crate::format::tree::LARGE;
 use crate::shard::commit::Write;
 use crate::shard::tree::Seek;
 use crate::{Durability, Error};
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The divisor of the log size that gives the longest value that is not staged, and the size of the transactions that
@@ -43,7 +48,7 @@ impl Shard {
     /// Stores the pieces of a value under a mark. Until [`Shard::unstage`] they are not deleted.
     pub(crate) async fn stage(self: &Rc<Self>, value: &[u8]) -> Result<LargeValue, Error> {
         let place = LargeValue { number: self.durable.take_large_number(), bytes: value.len() as u64 };
-        self.state.staged_mut().insert(place.number);
+        self.state.staged_mut().insert(place.number, place.number + 1);
         let staged = self.put_pieces(place, value).await;
         staged.inspect_err(|_| self.unstage([place.number])).map(|()| place)
     }
@@ -64,12 +69,12 @@ impl Shard {
         self.commit_own(writes).await
     }
 
-    /// Lets the background task delete the values with these numbers if they still have a mark, because their
-    /// transaction has ended.
+    /// Lets the background task delete the values with these marks if they still have them, because their
+    /// transaction or load has ended. A mark is known by its first number.
     pub(crate) fn unstage(self: &Rc<Self>, numbers: impl IntoIterator<Item = u64>) {
         let mut any = false;
         for number in numbers {
-            any |= self.state.staged_mut().remove(&number);
+            any |= self.state.staged_mut().remove(&number).is_some();
         }
         if any {
             self.delete_marked_later();
@@ -99,18 +104,18 @@ impl Shard {
 
     async fn delete_marked(self: &Rc<Self>) -> Result<(), Error> {
         let mut from = 0;
-        while let Some(number) = self.next_mark(from).await? {
-            from = number + 1;
-            if self.state.staged_mut().contains(&number) {
+        while let Some(marked) = self.next_mark(from).await? {
+            from = marked.start + 1;
+            if self.state.staged_mut().contains_key(&marked.start) {
                 continue;
             }
             loop {
                 self.check_open()?;
-                let pieces = self.some_pieces(number).await?;
+                let pieces = self.some_pieces(marked.clone()).await?;
                 let is_last = pieces.len() < DELETED_TOGETHER;
                 let mut writes: Vec<Write> = pieces.into_iter().map(|piece| write(piece, None)).collect();
                 if is_last {
-                    writes.push(write(LargeValue::mark(number), None));
+                    writes.push(write(LargeValue::mark(marked.start), None));
                 }
                 self.commit_own(writes).await?;
                 if is_last {
@@ -121,15 +126,15 @@ impl Shard {
         Ok(())
     }
 
-    /// Returns the smallest number from `from` on of a value with a mark.
-    async fn next_mark(&self, from: u64) -> Result<Option<u64>, Error> {
+    /// Returns the numbers of the first mark whose first number is `from` or higher.
+    async fn next_mark(&self, from: u64) -> Result<Option<Range<u64>>, Error> {
         let mut key = LargeValue::mark(from);
         loop {
             let guard = self.find(self.tree(LARGE)?, Seek::At(&key), 0).await?;
             let node = leaf(guard.bytes())?;
             let first = node.search(&key).unwrap_or_else(|index| index);
             if first < node.len() {
-                return Ok(LargeValue::marked(&node.key(first)));
+                return Ok(LargeValue::marked(&node.key(first), node.value(first).bytes));
             }
             match node.high() {
                 Some(high) => key = high.to_vec(),
@@ -138,16 +143,17 @@ impl Shard {
         }
     }
 
-    /// Returns the keys of the first pieces of a value, at most [`DELETED_TOGETHER`].
-    async fn some_pieces(&self, number: u64) -> Result<Vec<Vec<u8>>, Error> {
-        let mut key = LargeValue { number, bytes: 0 }.key(0);
+    /// Returns the keys of the first pieces of some values, at most [`DELETED_TOGETHER`].
+    async fn some_pieces(&self, numbers: Range<u64>) -> Result<Vec<Vec<u8>>, Error> {
+        let mut key = LargeValue { number: numbers.start, bytes: 0 }.key(0);
         let mut pieces = Vec::new();
         loop {
             let guard = self.find(self.tree(LARGE)?, Seek::At(&key), 0).await?;
             let node = leaf(guard.bytes())?;
             for index in node.search(&key).unwrap_or_else(|index| index)..node.len() {
                 let found = node.key(index);
-                if LargeValue::number_of(&found) != Some(number) || pieces.len() == DELETED_TOGETHER {
+                let is_one = LargeValue::number_of(&found).is_some_and(|number| numbers.contains(&number));
+                if !is_one || pieces.len() == DELETED_TOGETHER {
                     return Ok(pieces);
                 }
                 pieces.push(found);
@@ -165,6 +171,56 @@ impl Shard {
         let txn = self.transactions.next_id();
         self.commit(txn, writes, Durability::Relaxed, &Cell::new(false)).await.map(drop)
     }
+}
+
+/// The numbers that a bulk load takes for its large values, in ranges with a mark each. Dropping it lets the background
+/// task delete the values that still have a mark.
+pub(crate) struct LoadNumbers {
+    shard: Rc<Shard>,
+    /// The ranges, and the next number of the last one.
+    ranges: Vec<Range<u64>>,
+    next: u64,
+}
+
+/// The length of the first range of a load. Each further one is twice as long, so a load has few marks.
+const FIRST_RANGE: u64 = 64;
+
+impl LoadNumbers {
+    /// Begins without numbers.
+    pub(crate) fn new(shard: &Rc<Shard>) -> LoadNumbers {
+        LoadNumbers { shard: Rc::clone(shard), ranges: Vec::new(), next: 0 }
+    }
+
+    /// Returns the number for a value. If it begins a range, also the operation that puts the mark, which must be
+    /// committed before the pieces of the value or with them.
+    pub(crate) fn take(&mut self) -> (u64, Option<Op>) {
+        let mut mark = None;
+        if self.ranges.last().is_none_or(|last| last.end == self.next) {
+            let count = FIRST_RANGE << self.ranges.len().min(20);
+            let first = self.shard.durable.take_large_numbers(count);
+            self.shard.state.staged_mut().insert(first, first + count);
+            self.ranges.push(first..first + count);
+            self.next = first;
+            mark = Some(mark_op(first, Some(count.to_le_bytes().into())));
+        }
+        self.next += 1;
+        (self.next - 1, mark)
+    }
+
+    /// Returns the operations that delete the marks.
+    pub(crate) fn unmark(&self) -> Vec<Op> {
+        self.ranges.iter().map(|range| mark_op(range.start, None)).collect()
+    }
+}
+
+impl Drop for LoadNumbers {
+    fn drop(&mut self) {
+        self.shard.unstage(self.ranges.iter().map(|range| range.start));
+    }
+}
+
+fn mark_op(first: u64, value: Option<Box<[u8]>>) -> Op {
+    Op { tree: LARGE, key: LargeValue::mark(first).into(), value, large: false }
 }
 
 fn write(key: Vec<u8>, value: Option<Box<[u8]>>) -> Write {

@@ -11,7 +11,7 @@ use crate::memory::space::Space;
 use crate::memory::versions::Versions;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, Ref, RefCell, RefMut};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The state of a store in memory.
 pub(crate) struct State {
@@ -29,8 +29,9 @@ pub(crate) struct State {
     sparse: RefCell<BTreeMap<(u32, Vec<u8>), Tree>>,
     /// The number of bytes of the keys in `sparse`.
     sparse_bytes: Cell<usize>,
-    /// The numbers of the large values that transactions in progress have staged.
-    staged: RefCell<BTreeSet<u64>>,
+    /// The marks of the large values that transactions and bulk loads in progress have stored: the first number
+    /// of each, and the number behind its last.
+    staged: RefCell<BTreeMap<u64, u64>>,
     /// Whether large values may have marks that the task that deletes them has not seen.
     has_marks: Cell<bool>,
 }
@@ -90,8 +91,9 @@ impl State {
         Some((tree, key))
     }
 
-    /// Borrows the numbers of the large values that transactions in progress have staged, to change them.
-    pub(crate) fn staged_mut(&self) -> RefMut<'_, BTreeSet<u64>> {
+    /// Borrows the marks of the large values that transactions and bulk loads in progress have stored, to change
+    /// them.
+    pub(crate) fn staged_mut(&self) -> RefMut<'_, BTreeMap<u64, u64>> {
         self.staged.borrow_mut()
     }
 

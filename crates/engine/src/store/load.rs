@@ -3,7 +3,7 @@
 use crate::format::log_record::Op;
 use crate::format::page::node::longest_record;
 use crate::format::tree::{LARGE, Tree};
-use crate::shard::Shard;
+use crate::shard::LoadNumbers;
 use crate::shard::tree::Load;
 use crate::wait::to_its_end;
 use crate::{Error, Store, StoreFuture, Table, Transaction};
@@ -15,9 +15,9 @@ use std::rc::Rc;
 const PIECES_SHARE: u64 = 64;
 
 /// A bulk load of a table that is in progress. Dropping it before [`BulkLoad::finish`] leaves the table
-/// empty. Pieces of large values that were already committed then remain and take space until
-/// [`Store::compact`] deletes them. [`Store::check`] counts them, and [`repair`](crate::repair()) leaves them
-/// out.
+/// empty. Pieces of large values that were already committed are then deleted in the background; after a crash,
+/// the next opening begins with that. Until then [`Store::check`] counts them, and [`repair`](crate::repair())
+/// leaves them out.
 pub struct BulkLoad {
     store: Store,
     load: Load,
@@ -29,23 +29,7 @@ pub struct BulkLoad {
     /// The number of log bytes that `pieces` takes.
     pieces_bytes: u64,
     bytes: u64,
-    _in_progress: InProgress,
-}
-
-/// A bulk load in progress, whose pieces belong to no record yet.
-struct InProgress(Rc<Shard>);
-
-impl InProgress {
-    fn begin(shard: &Rc<Shard>) -> InProgress {
-        shard.jobs.begin_load();
-        InProgress(Rc::clone(shard))
-    }
-}
-
-impl Drop for InProgress {
-    fn drop(&mut self) {
-        self.0.jobs.end_load();
-    }
+    numbers: LoadNumbers,
 }
 
 impl Store {
@@ -86,7 +70,7 @@ impl Store {
                 pieces: Vec::new(),
                 pieces_bytes: 0,
                 bytes: 0,
-                _in_progress: InProgress::begin(shard),
+                numbers: LoadNumbers::new(shard),
             })
         })
     }
@@ -101,7 +85,8 @@ impl BulkLoad {
             if key.len() + value.len() <= longest_record(shard.page_bytes()) {
                 return self.load.push(key, value, false).await;
             }
-            let (place, mut pieces) = shard.put_large(&value);
+            let (number, mark) = self.numbers.take();
+            let (place, mut pieces) = shard.put_large(number, &value);
             let bytes = pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
             let most = shard.durable.log().capacity() / PIECES_SHARE;
             // Commits the earlier pieces first: a value that fits into the log by itself must not become too
@@ -110,6 +95,7 @@ impl BulkLoad {
                 self.put_pieces().await?;
             }
             self.pieces_bytes += bytes;
+            self.pieces.extend(mark);
             self.pieces.append(&mut pieces);
             self.load.push(key, place.write(), true).await?;
             if self.pieces_bytes > most { self.put_pieces().await } else { Ok(()) }
@@ -125,7 +111,7 @@ impl BulkLoad {
             // Runs to completion even if the caller gives up: the lock must be held until the loaded pages are
             // the tree of the table.
             to_its_end(&handle, async move {
-                self.load.finish().await?;
+                self.load.finish(&self.numbers.unmark()).await?;
                 let log = &self.store.0.durable.log();
                 log.sync(log.tail()).await?;
                 Ok(self.bytes)

@@ -268,7 +268,9 @@ impl<'a> Walk<'a> {
         let look = |node: Node<'_>| {
             // A mark is no piece. The pieces of its value count, because only the next writer of the store deletes
             // them.
-            for (key, _) in node.records().filter(|(key, _)| LargeValue::marked(key).is_none()) {
+            for (key, _) in
+                node.records().filter(|(key, value)| LargeValue::marked(key, value.bytes).is_none())
+            {
                 match LargeValue::number_of(&key) {
                     None => self.problem(tree, None, format!("the piece {} has no number", text(&key)), None),
                     Some(number) if known.contains(&number) => {}

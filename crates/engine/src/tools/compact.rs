@@ -132,7 +132,7 @@ impl Shard {
     /// Returns the pieces of large values that belong to no record.
     async fn unused_pieces(&self) -> Result<Vec<Vec<u8>>, Error> {
         let next = self.durable.next_large();
-        if !self.durable.has_had_large_values() || self.jobs.is_loading() {
+        if !self.durable.has_had_large_values() {
             return Ok(Vec::new());
         }
         let large = self.tree(LARGE)?;
@@ -140,7 +140,8 @@ impl Shard {
         // records may not be there yet.
         let mut unused = FxHashSet::default();
         let staged = self.state.staged_mut().clone();
-        let is_old = |number: &u64| *number < next && !staged.contains(number);
+        let is_staged = |number| staged.range(..=number).next_back().is_some_and(|(_, end)| number < *end);
+        let is_old = |number: &u64| *number < next && !is_staged(*number);
         let old = |key: &[u8]| LargeValue::number_of(key).filter(|number| *number > 0).filter(is_old);
         self.each_leaf(large, |node| {
             unused.extend(node.records().filter_map(|(key, _)| old(&key)));

@@ -1,8 +1,9 @@
 //! Tests bulk loads on a drive that fails, and with values that are too large.
 
 use crate::common::refuses::Refuses;
-use crate::common::{all, mem, options, run};
-use fulgurite_device::{Executor, IoError, Operation};
+use crate::common::{all, fill, mem, options, run};
+use fulgurite_base::Nanos;
+use fulgurite_device::{Executor, Handle, IoError, Operation};
 use fulgurite_engine::{Direction, Error, Options, Store};
 use std::ops::Bound;
 
@@ -33,6 +34,71 @@ fn a_load_that_fails_at_its_end_frees_its_pages() {
         assert!(all(&store, "table").await.unwrap().into_iter().eq(rows()));
         let report = store.check().await.unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
+    });
+}
+
+/// Rows whose values are stored in pieces.
+fn large_rows(count: u32) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    (0..count).map(|row| (row.to_be_bytes().to_vec(), vec![row as u8; 5_000]))
+}
+
+/// Returns the number of pieces that belong to no record, after the background task has had time to delete some.
+async fn unused_pieces(store: &Store, handle: &Handle) -> u64 {
+    handle.sleep_until(handle.now() + Nanos::from_micros(20_000)).await;
+    let report = store.check().await.unwrap();
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    report.unused_pieces
+}
+
+/// The rule: the large values of a load that was given up are deleted, also if a crash ended it. Those of a load in
+/// progress are not, and neither are other values.
+#[test]
+fn a_load_that_is_given_up_leaves_no_pieces() {
+    let drive = mem();
+    let executor = Executor::new(drive);
+    let (more, kept) = run(&executor, |handle| async move {
+        let store = Store::create(handle.clone(), options()).await.unwrap();
+        let kept: Vec<_> = large_rows(5).collect();
+        fill(&store, "kept", kept.iter().cloned()).await;
+        let table = store.create_table("loaded").await.unwrap();
+        // More values than the first ranges of numbers have.
+        for count in [20, 200] {
+            let mut load = store.begin_load(table).await.unwrap();
+            for (key, value) in large_rows(count) {
+                load.push(key, value).await.unwrap();
+            }
+            assert!(
+                unused_pieces(&store, &handle).await > u64::from(count),
+                "the pieces of the load are there"
+            );
+            assert_eq!(store.compact().await.unwrap().pieces_deleted, 0);
+            assert!(unused_pieces(&store, &handle).await > u64::from(count), "and stay");
+            drop(load);
+            assert_eq!(unused_pieces(&store, &handle).await, 0);
+        }
+        assert!(all(&store, "kept").await.unwrap() == kept);
+        store.bulk_load(table, large_rows(200)).await.unwrap();
+        assert_eq!(unused_pieces(&store, &handle).await, 0);
+        assert!(all(&store, "loaded").await.unwrap().into_iter().eq(large_rows(200)));
+        let more = store.create_table("more").await.unwrap();
+        let mut load = store.begin_load(more).await.unwrap();
+        for (key, value) in large_rows(20) {
+            load.push(key, value).await.unwrap();
+        }
+        (load, kept)
+    });
+    // The power is cut during the load.
+    let drive = executor.with_device(|device| std::mem::replace(device, mem()));
+    std::mem::forget(more);
+    run(&Executor::new(drive), |handle| async move {
+        let store = Store::open(handle.clone(), options()).await.unwrap();
+        // A value of another table gets none of the numbers of the load.
+        fill(&store, "after", large_rows(3)).await;
+        assert_eq!(unused_pieces(&store, &handle).await, 0);
+        for (name, rows) in [("kept", 5), ("loaded", 200), ("after", 3)] {
+            assert!(all(&store, name).await.unwrap().into_iter().eq(large_rows(rows)), "{name}");
+        }
+        assert!(kept.len() == 5 && all(&store, "more").await.unwrap().is_empty());
     });
 }
 

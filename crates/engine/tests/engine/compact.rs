@@ -203,42 +203,6 @@ fn a_compaction_and_checkpoints_that_merge_records_do_not_wait_for_each_other() 
     });
 }
 
-/// The rule: a compaction deletes the pieces of large values that an interrupted bulk load has left, and no
-/// others. While a load is in progress it deletes none, because these belong to no record yet.
-#[test]
-fn a_compaction_deletes_what_an_interrupted_load_has_left() {
-    let executor = Executor::new(mem());
-    run(&executor, |handle| async move {
-        let store = Store::create(handle, options()).await.unwrap();
-        let value = |number: u32| vec![number as u8; 5000];
-        fill(&store, "kept", (0..5).map(|number| (key(number), value(number)))).await;
-        let before = all(&store, "kept").await.unwrap();
-        let used = store.statistics().pages_used;
-        let table = store.create_table("loaded").await.unwrap();
-        let mut load = store.begin_load(table).await.unwrap();
-        for number in 0..20 {
-            load.push(key(number), value(number)).await.unwrap();
-        }
-        let during = store.compact().await.unwrap();
-        assert_eq!(during.pieces_deleted, 0, "{during:?}");
-        drop(load);
-        let left = store.check().await.unwrap().unused_pieces;
-        assert!(left > 20, "{left} pieces");
-        let report = store.compact().await.unwrap();
-        assert_eq!(report.pieces_deleted, left, "{report:?}");
-        let check = store.check().await.unwrap();
-        assert!(check.problems.is_empty() && check.unused_pieces == 0, "{check:?}");
-        assert!(all(&store, "kept").await.unwrap() == before);
-        // Two pages are those of the new table and of the catalogue.
-        assert!(store.statistics().pages_used <= used + 2, "{used} and {:?}", store.statistics().pages_used);
-        let records = (0..20).map(|number| (key(number), value(number)));
-        let bytes = store.bulk_load(table, records).await.unwrap();
-        store.compact().await.unwrap();
-        assert_eq!((bytes, all(&store, "loaded").await.unwrap().len()), (20 * 5004, 20));
-        assert!(store.check().await.unwrap().problems.is_empty());
-    });
-}
-
 #[test]
 fn a_compaction_that_merges_more_than_the_log_holds_does_not_stop_the_store() {
     let executor = Executor::new(mem());

@@ -78,7 +78,7 @@ impl Shard {
                     prepared.marks.taken.push(large.number);
                 }
                 Some(value) if is_large => {
-                    let (large, pieces) = self.put_large(&value);
+                    let (large, pieces) = self.put_large(self.durable.take_large_number(), &value);
                     pieces.into_iter().for_each(|piece| operations.push(piece, Target::Leaf));
                     let value = Some(large.write().into());
                     operations.push(Op { tree, key, value, large: true }, Target::Leaf);

@@ -30,6 +30,7 @@ mod records;
 
 pub(crate) use redo_batch::RedoBatch;
 
+use crate::format::large_value::LargeValue;
 use crate::format::log_record::{Delta, Entry, OpRef};
 use crate::format::page;
 use crate::format::tree::{CATALOGUE, LARGE};
@@ -109,6 +110,11 @@ pub(crate) async fn redo_structure(
                 if op.tree == LARGE && op.key.len() == 12 {
                     let number = u64::from_be_bytes(page::array(op.key, 0));
                     next_large = next_large.max(number.saturating_add(1));
+                } else if op.tree == LARGE
+                    && let Some(marked) = LargeValue::marked(op.key, op.value.unwrap_or_default())
+                {
+                    // The numbers of a bulk load belong to it as long as the mark is there.
+                    next_large = next_large.max(marked.end);
                 }
             })
         };

@@ -5,7 +5,7 @@
 //! after a crash before this log record the tree is empty, as it was.
 
 use crate::Error;
-use crate::format::log_record::Delta;
+use crate::format::log_record::{Delta, Op};
 use crate::format::page;
 use crate::format::page::node::leaf;
 use crate::format::page::node::{Cell, NodeMut, longest_key, longest_record, separator};
@@ -132,11 +132,12 @@ impl Load {
         Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
     }
 
-    /// Writes the last node of each level and makes the nodes the tree, under the existing root page.
-    pub(crate) async fn finish(mut self) -> Result<(), Error> {
+    /// Writes the last node of each level and makes the nodes the tree, under the existing root page. `ops` are
+    /// operations that take effect with it, on keys that nobody else uses.
+    pub(crate) async fn finish(mut self, ops: &[Op]) -> Result<(), Error> {
         let root = self.write().await?;
         self.shard.durable.pages().flush().await?;
-        self.take_over(&root).await
+        self.take_over(&root, ops).await
     }
 
     /// Writes the last node of each level, except the root, whose bytes are returned. Does not flush the
@@ -158,7 +159,7 @@ impl Load {
     }
 
     /// Appends the log records that make the pages part of the tree.
-    async fn take_over(&mut self, root: &[u8]) -> Result<(), Error> {
+    async fn take_over(&mut self, root: &[u8], ops: &[Op]) -> Result<(), Error> {
         let shard = Rc::clone(&self.shard);
         let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
         self.pages.sort_unstable();
@@ -170,7 +171,7 @@ impl Load {
                 None => runs.push((index, 1)),
             }
         }
-        let _turn = shard.jobs.structure_turn().await;
+        let turn = shard.jobs.structure_turn().await;
         let maps: Vec<PageId> = runs.keys().copied().collect();
         // Begins with the last maps, whose pages are at the end of `self.pages`, so that handing them over
         // shortens the list.
@@ -197,9 +198,14 @@ impl Load {
         self.hand_over(last);
         let mut all = deltas(last);
         all.push(Delta::image(root));
-        let (_, lsn) = shard.restructure(held, all, Vec::new())?;
+        let at = shard.restructure(held, all, ops.to_vec())?;
         // A snapshot that is older sees the empty tree.
-        shard.state.versions_mut().note_load(self.tree.id, lsn);
+        shard.state.versions_mut().note_load(self.tree.id, at.1);
+        drop(turn);
+        if !ops.is_empty() {
+            shard.transactions.commits_mut().append(at.0, at.1, false);
+            shard.apply_own(ops, at).await?;
+        }
         Ok(())
     }
 

@@ -15,9 +15,9 @@ impl Shard {
         self.tree(LARGE)
     }
 
-    /// Returns the operations that store a value, and the reference to it for the leaf.
-    pub(crate) fn put_large(&self, value: &[u8]) -> (LargeValue, Vec<Op>) {
-        let place = LargeValue { number: self.durable.take_large_number(), bytes: value.len() as u64 };
+    /// Returns the operations that store a value under a number, and the reference to it for the leaf.
+    pub(crate) fn put_large(&self, number: u64, value: &[u8]) -> (LargeValue, Vec<Op>) {
+        let place = LargeValue { number, bytes: value.len() as u64 };
         let pieces = value.chunks(piece_bytes(self.page_bytes())).zip(0..);
         let put = |(piece, index): (&[u8], u32)| Op {
             tree: LARGE,
