@@ -181,6 +181,11 @@ impl fmt::Display for Work {
             }
             Work::Checkpoint => write!(f, "checkpoint"),
             Work::Compact => write!(f, "compact"),
+            Work::Backup => write!(f, "make a backup"),
+            Work::MakeTable { rows, len, drops } => {
+                let end = if *drops { ", and drop it" } else { "" };
+                write!(f, "make a table with {rows} values of {len} bytes{end}")
+            }
         }
     }
 }

@@ -135,6 +135,17 @@ pub enum Work {
     Checkpoint,
     /// Compacts the store.
     Compact,
+    /// Makes a backup, which is opened and judged at once.
+    Backup,
+    /// Makes a table with an index, and fills it in one transaction.
+    MakeTable {
+        /// The number of records.
+        rows: u32,
+        /// The length of their values in bytes.
+        len: usize,
+        /// Whether the table is dropped then.
+        drops: bool,
+    },
 }
 
 /// One step of a client.

@@ -23,6 +23,7 @@ impl Plan {
         if once_in(&mut Prng::new(seed, "crash pressure"), 2) {
             press(seed, &mut plan);
         }
+        work_beside(&mut Prng::new(seed, "crash beside"), &mut plan);
         plan
     }
 }
@@ -37,6 +38,30 @@ fn press(seed: u64, plan: &mut Plan) {
     compact(&mut Prng::new(seed, "crash compact"), plan);
     cut_filling(&mut Prng::new(seed, "crash filling"), plan);
     cut_recovery(&mut Prng::new(seed, "crash recovery"), plan);
+}
+
+/// Lets clients make tables and drop them, or make backups, each in an eighth of the seeds.
+fn work_beside(prng: &mut Prng, plan: &mut Plan) {
+    let (tables, backups) = (once_in(prng, 8), once_in(prng, 8));
+    if !tables && !backups {
+        return;
+    }
+    let longest = 2 * u64::from(plan.store.page_bytes);
+    for steps in plan.generations.iter_mut().flat_map(|generation| &mut generation.clients) {
+        if once_in(prng, 2) {
+            continue;
+        }
+        let work = if tables && (!backups || once_in(prng, 2)) {
+            let (rows, len) = (any_size(prng, 40) as u32, any_size(prng, longest) as usize);
+            Work::MakeTable { rows, len, drops: !once_in(prng, 3) }
+        } else {
+            Work::Backup
+        };
+        let wait = Nanos::from_micros(prng.below(300));
+        let patience = once_in(prng, 8).then(|| Nanos::from_micros(prng.below(2_000)));
+        let at = prng.below(steps.len() as u64 + 1) as usize;
+        steps.insert(at, Step { wait, work, durability: Durability::Flush, rolls_back: false, patience });
+    }
 }
 
 /// Makes the log about as short as a store accepts.

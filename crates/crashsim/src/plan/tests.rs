@@ -31,7 +31,7 @@ fn a_thousand_seeds_cover_every_choice() {
             .flat_map(|generation| generation.clients.iter().flatten())
             .any(|step| step.patience.is_some())
     };
-    assert!((200..300).contains(&plans.iter().filter(impatient).count()));
+    assert!((200..350).contains(&plans.iter().filter(impatient).count()));
     let changing =
         plans.iter().filter(|plan| plan.generations.iter().any(|generation| generation.memory.is_some()));
     assert!((100..250).contains(&changing.count()));
@@ -48,6 +48,9 @@ fn a_thousand_seeds_cover_every_choice() {
     };
     assert!(plans.iter().filter(|plan| steps(plan, repeats)).count() > 50);
     assert!(plans.iter().filter(|plan| steps(plan, |work| *work == Work::Compact)).count() > 50);
+    assert!(plans.iter().filter(|plan| steps(plan, |work| *work == Work::Backup)).count() > 50);
+    let is_table = |work: &Work| matches!(work, Work::MakeTable { .. });
+    assert!(plans.iter().filter(|plan| steps(plan, is_table)).count() > 50);
     assert!(pressed(|plan| plan.store.log_pages < 70) > 100);
     assert!(pressed(|plan| plan.device.stalls.flush_times > 1) > 100);
     assert!(pressed(|plan| plan.device.uneven) > 50);

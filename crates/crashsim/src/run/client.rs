@@ -1,5 +1,6 @@
 //! Runs a client, which executes its steps in order and repeats a step that the store asks it to retry.
 
+use super::beside;
 use super::session::Session;
 use super::world::{Stop, World};
 use crate::plan::{Step, Work};
@@ -49,8 +50,11 @@ async fn perform(world: &World, client: u32, step: &Step) -> Result<(), Stop> {
         };
         return outcome.map_err(|error| world.stop(&error));
     }
-    if step.work == Work::Compact {
-        return world.store.compact().await.map(drop).map_err(|error| world.stop(&error));
+    match step.work {
+        Work::Compact => return world.store.compact().await.map(drop).map_err(|error| world.stop(&error)),
+        Work::Backup => return beside::back_up(world).await,
+        Work::MakeTable { rows, len, drops } => return beside::make_table(world, rows, len, drops).await,
+        _ => {}
     }
     let snapshot = match &step.work {
         Work::Scan { snapshot, .. }
@@ -107,7 +111,7 @@ async fn act(world: &World, session: &mut Session<'_>, work: &Work) -> Result<()
         Work::Sum { snapshot } => sum(world, session, *snapshot).await,
         Work::GetMany { keys, .. } => session.get_many(keys).await.map(drop),
         Work::IndexScan { group, .. } => session.index_scan(*group).await.map(drop),
-        Work::Checkpoint | Work::Compact => Ok(()),
+        Work::Checkpoint | Work::Compact | Work::Backup | Work::MakeTable { .. } => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@
 //! consequences that each fault may have. If the medium is damaged and the store reports this, the run ends.
 
 mod world;
+mod beside;
 mod session;
 mod client;
 mod verify;
@@ -58,7 +59,8 @@ pub(crate) fn run(plan: &Plan) -> Report {
     let sum = i64::from(plan.accounts) * AMOUNT;
     let report = Report::default();
     let (store, most) = (plan.store.clone(), plan.store.clone());
-    let mut run = Run { plan, device, store, most, found: BTreeMap::new(), next_txn: 1, sum, report };
+    let (found, tables) = Default::default();
+    let mut run = Run { plan, device, store, most, found, tables, next_txn: 1, sum, report };
     run.report.violation = run.carry_out().err();
     run.report.faults = run.device.struck().len() as u64;
     run.mix(run.device.fingerprint());
@@ -74,6 +76,8 @@ struct Run<'p> {
     most: StorePlan,
     /// The records after the last restart, by key.
     found: BTreeMap<Key, Value>,
+    /// The tables beside those of the history.
+    tables: beside::Tables,
     next_txn: u32,
     sum: i64,
     report: Report,
@@ -295,6 +299,7 @@ impl Run<'_> {
         let Opened { executor, world } = opened;
         self.next_txn = world.txns();
         let history = world.history.take();
+        self.tables = world.tables_beside.take();
         drop(world);
         drop(executor);
         self.mix(history.fingerprint());
@@ -325,8 +330,27 @@ impl Run<'_> {
         };
         self.found = found;
         recovery::judge(history, &self.versions(), self.allowed())?;
+        self.check_tables(&executor, &world)?;
         world.history.replace(History::new(self.versions()));
         Ok(Some(Opened { executor, world }))
+    }
+
+    /// Checks the tables beside those of the history, unless faults may have lost them.
+    fn check_tables(&mut self, executor: &Executor<CrashDevice>, world: &Rc<World>) -> Result<(), Violation> {
+        let (store, tables) = (world.store.clone(), self.tables.clone());
+        let checked = async move { beside::check_tables(&store, &tables).await };
+        let allowed = self.allowed();
+        if !allowed.lost_tail && !allowed.damage {
+            match self.drive(executor, "reading the tables beside", checked)? {
+                Some(Ok(left)) => self.tables = left,
+                Some(Err(text)) if !allowed.errors => {
+                    return Err(Violation::new(ViolationKind::Structure, text));
+                }
+                _ => {}
+            }
+        }
+        world.tables_beside.replace(self.tables.clone());
+        Ok(())
     }
 
     /// Whether an error says that memory is too small. This is allowed if the store had more memory before.

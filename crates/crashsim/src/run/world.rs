@@ -1,5 +1,6 @@
 //! Holds the state that all clients share, which is an open store with its history.
 
+use super::beside::Tables;
 use crate::device::CrashDevice;
 use crate::history::History;
 use crate::plan::GROUPS;
@@ -48,6 +49,10 @@ pub(super) struct World {
     pub sum: i64,
     /// Whether the record cache has memory of its own.
     pub has_records: bool,
+    /// The options of the store.
+    pub plan: StorePlan,
+    /// The tables beside those of the history.
+    pub tables_beside: RefCell<Tables>,
 }
 
 impl World {
@@ -78,6 +83,8 @@ impl World {
             clients: Cell::new(0),
             sum,
             has_records: plan.records > 0,
+            plan: plan.clone(),
+            tables_beside: RefCell::default(),
         })
     }
 
