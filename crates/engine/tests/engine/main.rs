@@ -33,6 +33,7 @@ mod space;
 mod stopped_store;
 mod staging;
 mod threads;
+mod torn_pages;
 mod transaction_size;
 mod write_concurrency;
 mod writes_beside_checkpoint;
