@@ -132,7 +132,7 @@ pub(crate) struct Load {
     /// Bytes of the log of a new store [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     pub log: Option<String>,
-    /// Place of a new store's pages: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=] or
+    /// Place of a new store's pages: in-place, out-of-place[:unit=,compress=,deltas=,spare=,placement=,victim=] or
     /// auto [default: in-place]
     #[arg(long, value_name = "WHERE")]
     pub place: Option<String>,

@@ -3,7 +3,7 @@
 use crate::Error;
 #[cfg(feature = "planted")]
 use crate::planted::Planted;
-use fulgurite_base::option::{Form, SHARE, SIZE};
+use fulgurite_base::option::{COUNT, Form, SHARE, SIZE};
 use fulgurite_base::units::{humane_size, whole_size};
 use fulgurite_base::{Choice, Declared, Nanos, NoOptions, Opt, Share, config_enum, opt};
 use fulgurite_device::Caps;
@@ -128,6 +128,11 @@ pub struct OutOfPlaceConfig {
     pub unit_bytes: Option<u64>,
     /// The compression of pages.
     pub compress: Compress,
+    /// The largest number of deltas of a page. A merge of a few records into a leaf that is not in memory then
+    /// writes one unit, and reads nothing. Deltas take the units that compression saves, so the page must be
+    /// compressed. The table of leaves takes 16 bytes of memory for each page. 0 means no deltas. The option may
+    /// change from one opening of the store to the next.
+    pub deltas: u32,
     /// The placement policy, which decides which pages are written together.
     pub placement: PlacementConfig,
     /// The victim policy, which decides which segment is collected.
@@ -140,6 +145,7 @@ impl Default for OutOfPlaceConfig {
             spare: Share::percent(15),
             unit_bytes: None,
             compress: Compress::Lz4,
+            deltas: 0,
             placement: PlacementConfig::ONE_STREAM,
             victim: VictimConfig::GREEDY,
         }
@@ -168,6 +174,13 @@ impl Declared for OutOfPlaceConfig {
             "granularity of allocation, takes 13 bytes of memory for each; auto: 1KiB, more on large drives"
         ),
         opt!("compress", compress, Form::<Compress>::choice("none|lz4|zstd"), "how pages are compressed"),
+        opt!(
+            "deltas",
+            deltas,
+            COUNT,
+            0 => 127,
+            "the most deltas of a page: merges of a few records write a unit each and read nothing; 0: none"
+        ),
         opt!("placement", placement, PlacementConfig::FORM, "which pages are written together"),
         opt!("victim", victim, VictimConfig::FORM, "which segment is collected"),
     ];

@@ -55,6 +55,8 @@ pub enum Planted {
     PageSharedInParts,
     /// A flush of the log counts as complete although an earlier flush has not completed.
     FlushOutOfOrder,
+    /// The redo point moves past the records of deltas that are not durable.
+    DeltaForgotten,
 }
 
 impl Choice for Planted {
@@ -83,5 +85,6 @@ impl Choice for Planted {
         ("checkpoint-given-up", Planted::CheckpointGivenUp),
         ("page-shared-in-parts", Planted::PageSharedInParts),
         ("flush-out-of-order", Planted::FlushOutOfOrder),
+        ("delta-forgotten", Planted::DeltaForgotten),
     ];
 }

@@ -29,11 +29,8 @@ impl<D: Device + ?Sized + 'static> BufferPool<D> {
         let longest = u64::from(inner.handle.caps().pages_per_command / inner.device_pages).min(LONGEST_RUN);
         let mut run: Run<D> = Vec::new();
         for page in pages {
-            {
-                let state = inner.state.borrow();
-                if state.lookup(*page).is_some() || state.loading.contains_key(page) {
-                    continue;
-                }
+            if self.has(*page) {
+                continue;
             }
             let follows = run.last().is_some_and(|last| last.page.0 + 1 == page.0);
             if !follows || run.len() as u64 >= longest.max(1) {

@@ -141,6 +141,12 @@ impl<D: Device + ?Sized + 'static> BufferPool<D> {
         self.0.state.borrow().counters
     }
 
+    /// Whether a page is in the pool, being read or being written.
+    pub fn has(&self, page: PageId) -> bool {
+        let state = self.0.state.borrow();
+        state.lookup(page).is_some() || state.loading.contains_key(&page)
+    }
+
     /// Latches the page for reading, if it is in the pool and its latch is available.
     #[inline]
     pub fn try_read(&self, page: PageId) -> Option<ReadGuard<D>> {
@@ -169,11 +175,7 @@ impl<D: Device + ?Sized + 'static> BufferPool<D> {
     /// If the page is in the pool, its contents there are kept. The page becomes dirty.
     pub async fn create(&self, page: PageId) -> Result<WriteGuard<D>, PoolError> {
         loop {
-            let is_known = {
-                let state = self.0.state.borrow();
-                state.lookup(page).is_some() || state.loading.contains_key(&page)
-            };
-            if !is_known {
+            if !self.has(page) {
                 return self.0.load_new(page).await.map(WriteGuard);
             }
             match self.fix(page, true).await {

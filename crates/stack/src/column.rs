@@ -146,6 +146,9 @@ columns! {
     PagesWritten "pages_written" Number [pool less]
         "pages written to the device, without the flush at the end";
     PagesMoved "pages_moved" Number [less] "pages that the store's own collection has moved, out of place";
+    DeltasWritten "deltas_written" Number [] "deltas that the store has written: merges without a read of the leaf";
+    DeltasRead "deltas_read" Number [less] "deltas that the store has read with their pages";
+    PagesConsolidated "pages_consolidated" Number [] "pages with deltas that the store has written as a whole";
     PagesFlushed "pages_flushed" Number [] "dirty pages written by the flush at the end";
     Prefetched "prefetched" Number [] "pages that prefetching read";
     PrefetchHits "prefetch_hits" Number [more] "prefetched pages that were used";

@@ -33,9 +33,11 @@ impl Plan {
         if once_in(&mut prng, 2) {
             move_out(&mut prng, &mut plan);
             pack(seed, &mut plan);
+            make_deltas(seed, &mut plan);
         }
         lose_patience(seed, &mut plan);
         change_memory(seed, &mut plan);
+        plan.store.map_bytes = map_memory(&plan);
         plan
     }
 
@@ -105,6 +107,7 @@ fn store(prng: &mut Prng) -> StorePlan {
         verify_writes: false,
         records: 0,
         place: "in-place".to_owned(),
+        map_bytes: 0,
         planted: None,
     }
 }
@@ -199,6 +202,67 @@ fn pack(seed: u64, plan: &mut Plan) {
         let unit = format!("unit={}B", one_of(&mut prng, &[512, 1024, 2048]));
         plan.store.place = plan.store.place.replace(&block, &unit);
         plan.store.place += one_of(&mut prng, &["", ",compress=none", ",compress=zstd", ",compress=zstd"]);
+    }
+}
+
+/// Lets leaves that are not in memory get deltas, in half of the seeds whose pages are packed. There are more rows
+/// than memory for their leaves, and updates are spread over them.
+fn make_deltas(seed: u64, plan: &mut Plan) {
+    let mut prng = Prng::new(seed, "crash deltas");
+    let place = &plan.store.place;
+    if !is_packed(place) || place.contains("compress=none") || !once_in(&mut prng, 2) {
+        return;
+    }
+    plan.store.place += &format!(",deltas={}", one_of(&mut prng, &[1, 2, 3, 7]));
+    (plan.store.frames, plan.store.records) = (32 + prng.below(8) as u32, 30);
+    (plan.rows, plan.row_bytes, plan.bulk_load) = (SPREAD_ROWS, one_of(&mut prng, &[60, 150]), true);
+    plan.rounds = prng.below(3) as u32;
+    for generation in &mut plan.generations {
+        for step in generation.clients.iter_mut().flatten() {
+            match &mut step.work {
+                Work::Put { keys, .. } | Work::Update { keys, .. } => {
+                    for key in keys.iter_mut().filter(|key| key.table == TableName::Rows) {
+                        key.number = key.number * 2 * SPREAD_ROWS / ROWS as u32;
+                    }
+                }
+                // A leaf gets deltas once it was read, and has left memory again.
+                Work::Sum { .. } | Work::IndexScan { .. } => step.work = scan_all(),
+                _ => {}
+            }
+        }
+        let Some(steps) = generation.clients.iter_mut().find(|steps| !steps.is_empty()) else { continue };
+        steps.insert(0, Step { work: scan_all(), ..steps[0].clone() });
+        if let Ending::Cut(events) = &mut generation.ending {
+            *events += 400;
+        }
+    }
+    plan.device.pages = drive_pages(plan, 330 + any_size(&mut prng, 200), 6);
+}
+
+fn scan_all() -> Work {
+    let [first, last] = [0, 2 * SPREAD_ROWS].map(|number| Key::new(TableName::Rows, number));
+    Work::Scan { first, last, backward: false, limit: usize::MAX, snapshot: true }
+}
+
+/// The number of rows, of which every second key exists, if updates are spread over many leaves.
+const SPREAD_ROWS: u32 = 2_400;
+
+/// Whether several units share a block of the drive.
+fn is_packed(place: &str) -> bool {
+    ["unit=512B", "unit=1024B", "unit=2048B"].iter().any(|unit| place.contains(unit))
+}
+
+/// Returns the memory for the page map of a plan, in bytes. If deltas are made, this is hardly more than the map takes,
+/// so that the pool gets no more memory than its frames.
+pub(super) fn map_memory(plan: &Plan) -> u64 {
+    let bytes = plan.device.pages * u64::from(plan.device.page_bytes);
+    match () {
+        _ if plan.store.place == "in-place" => 0,
+        _ if plan.store.place.contains("deltas") => {
+            18 * bytes / if plan.store.place.contains("unit=512B") { 512 } else { 1024 }
+        }
+        _ if is_packed(&plan.store.place) => 1 << 20,
+        _ => 256 << 10,
     }
 }
 

@@ -46,6 +46,8 @@ pub struct StorePlan {
     pub records: u8,
     /// The way in which pages are written, by name: `in-place`, or an out-of-place configuration.
     pub place: String,
+    /// The memory for the map of pages out of place, in bytes.
+    pub map_bytes: u64,
     /// The fault that is injected into the engine; `None` if there is none.
     pub planted: Option<Planted>,
 }

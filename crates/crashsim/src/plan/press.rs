@@ -2,7 +2,7 @@
 //! blocks, transactions that write a key repeatedly, drives whose commands stall, and drives so full that garbage
 //! collection moves pages while they are written. Each kind of pressure uses its own random stream.
 
-use super::generate::{ROWS, any_size, drive_pages, durability_of, once_in, one_of};
+use super::generate::{ROWS, any_size, drive_pages, durability_of, map_memory, once_in, one_of};
 use super::{Ending, Plan, Step, Work};
 use crate::device::{CrashConfig, Stalls};
 use crate::value::{Key, TableName};
@@ -22,6 +22,7 @@ impl Plan {
         let mut plan = Plan::without_pressure(seed);
         if once_in(&mut Prng::new(seed, "crash pressure"), 2) {
             press(seed, &mut plan);
+            plan.store.map_bytes = map_memory(&plan);
         }
         work_beside(&mut Prng::new(seed, "crash beside"), &mut plan);
         plan
@@ -170,6 +171,10 @@ fn fill_up(prng: &mut Prng, plan: &mut Plan) {
     if !once_in(prng, 4) {
         return;
     }
+    // Deltas need records beside pages, and short rows.
+    if plan.store.place.contains("deltas") {
+        return fill_segments(prng, plan);
+    }
     let row_bytes = plan.store.page_bytes as usize / 4 - 100;
     (plan.rows, plan.row_bytes, plan.bulk_load) = (150, row_bytes, false);
     plan.rounds = 2 + any_size(prng, 10) as u32;
@@ -195,7 +200,8 @@ fn fill_up(prng: &mut Prng, plan: &mut Plan) {
 /// Leaves few segments free, and often lets garbage collection choose segments with valid pages.
 fn fill_segments(prng: &mut Prng, plan: &mut Plan) {
     let streams = if plan.store.place.contains("sepbit") { 6 } else { 2 };
-    plan.device.pages = drive_pages(plan, 20 + any_size(prng, 40), streams);
+    let others = if plan.store.place.contains("deltas") { 310 } else { 20 };
+    plan.device.pages = drive_pages(plan, others + any_size(prng, 40), streams);
     let victim = one_of(prng, &["fifo", "fifo", "random", "greedy"]);
     let place = plan.store.place.split(',').map(|option| match option.strip_prefix("victim=") {
         Some(_) => format!("victim={victim}"),

@@ -104,7 +104,7 @@ fn settings() -> Vec<PlanChange> {
         Box::new(|plan| plan.store.prefetch = "none".to_owned()),
         Box::new(|plan| plan.store.frames = 200),
         Box::new(|plan| plan.store.group_window = Nanos::ZERO),
-        Box::new(|plan| plan.store.place = "in-place".to_owned()),
+        Box::new(|plan| (plan.store.place, plan.store.map_bytes) = ("in-place".to_owned(), 0)),
         Box::new(|plan| {
             // Pages out of place need no protection against torn pages, and the store accepts none for them.
             if plan.store.place == "in-place" {

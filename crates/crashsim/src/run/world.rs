@@ -151,12 +151,7 @@ pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
     let write_back: fulgurite_pool::WriteBackConfig = plan.write_back.parse().map_err(text)?;
     // This inverts the division of memory in `Options`. Each frame needs 64 bytes besides its page.
     let frames = u64::from(plan.frames) * (u64::from(plan.page_bytes) + 64) * 4 / 3 + 64;
-    let mut memory = frames * 100 / (100 - u64::from(plan.records)) + 100;
-    if plan.place != "in-place" {
-        // The page map is allocated first. It is larger for small allocation units.
-        let is_small = ["unit=512B", "unit=1024B", "unit=2048B"].iter().any(|unit| plan.place.contains(unit));
-        memory += if is_small { 1 << 20 } else { 256 << 10 };
-    }
+    let memory = frames * 100 / (100 - u64::from(plan.records)) + 100 + plan.map_bytes;
     Ok(Options {
         page_bytes: plan.page_bytes,
         memory_bytes: memory,

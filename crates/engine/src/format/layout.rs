@@ -44,6 +44,8 @@ use fulgurite_device::Caps;
 
 /// The format that this version writes into the superblock.
 pub(crate) const FORMAT: u32 = 7;
+/// The format of a store that may have deltas. It is written once the store was opened to make some.
+const WITH_DELTAS: u32 = 8;
 /// The last format whose catalogue has no entries of dropped tables.
 const WITHOUT_DROPS: u32 = 6;
 /// The only format in which a store may have sorted runs. A store that has sorted runs is refused.
@@ -257,6 +259,14 @@ pub(crate) fn map_bytes(layout: &Layout) -> u64 {
     8 * layout.units + 4 * layout.physical() + layout.physical() / 8 + 48 * u64::from(layout.shape.segments)
 }
 
+/// The memory in bytes for what a store that makes deltas knows about the leaf in a page.
+pub(crate) const LEAF_BYTES: u64 = 16;
+
+/// Returns the memory in bytes for what a store that makes deltas knows about leaves.
+pub(crate) fn leaf_table_bytes(layout: &Layout) -> u64 {
+    layout.units / u64::from(layout.page_units) * LEAF_BYTES
+}
+
 /// The contents of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
@@ -289,9 +299,14 @@ pub(crate) struct Superblock {
 impl Superblock {
     /// Returns the superblock for a store that was opened, which is not clean. The superblock gets the
     /// current format, unless the store may have sorted runs. A store with sorted runs is refused, and the
-    /// version that made it must still be able to open it.
-    pub(crate) fn opened(self) -> Superblock {
-        let format = if self.format == WITH_RUNS { WITH_RUNS } else { FORMAT };
+    /// version that made it must still be able to open it. A store that may have deltas is refused by versions
+    /// that do not know them.
+    pub(crate) fn opened(self, makes_deltas: bool) -> Superblock {
+        let format = match self.format {
+            WITH_RUNS => WITH_RUNS,
+            _ if makes_deltas && self.out_of_place.is_some() => WITH_DELTAS,
+            known => known.max(FORMAT),
+        };
         Superblock { format, generation: self.generation + 1, clean: false, ..self }
     }
 
@@ -342,7 +357,8 @@ impl Superblock {
         }
         let format = get_u32(&copy, 20);
         let is_out_of_place = copy[85] == 1;
-        let is_known = [FORMAT, WITHOUT_DROPS, WITH_RUNS, BEFORE_RUNS, WITHOUT_UNITS, WITHOUT_STORED];
+        let is_known =
+            [WITH_DELTAS, FORMAT, WITHOUT_DROPS, WITH_RUNS, BEFORE_RUNS, WITHOUT_UNITS, WITHOUT_STORED];
         let is_known = is_known.contains(&format);
         if !is_known && (format != UNBOUND || is_out_of_place) {
             return Err(Error::Version { found: format, known: FORMAT });

@@ -1,9 +1,10 @@
 //! Calculates the sizes of the areas of a new store, and the memory for the map of pages out of place.
 
 use crate::format::layout::{
-    FORMAT, LEAST_UNIT, Layout, Segmentation, Superblock, block_bytes, double_write_pages, map_bytes,
+    FORMAT, LEAST_UNIT, Layout, Segmentation, Superblock, block_bytes, double_write_pages, leaf_table_bytes,
+    map_bytes,
 };
-use crate::options::{Options, OutOfPlaceConfig, TornPages};
+use crate::options::{Compress, Options, OutOfPlaceConfig, TornPages};
 use crate::{Error, Lsn};
 use fulgurite_base::Share;
 use fulgurite_base::units::{humane_size, whole_size};
@@ -76,7 +77,15 @@ impl Options {
                 "torn pages: pages out of place need no other protection; accepted: auto".to_owned(),
             ));
         }
-        let (map, needed) = (map_bytes(&layout), superblock.map_memory());
+        let OutOfPlaceConfig { compress, deltas, .. } = self.place.out_of_place();
+        if deltas > 0 && (layout.page_units == 1 || compress == Compress::None) {
+            return Err(Error::Options(format!(
+                "deltas={deltas}: deltas take the units that compression saves, and pages have none; \
+                 accepted: 0, or compressed pages of several units"
+            )));
+        }
+        let leaves = if deltas > 0 { leaf_table_bytes(&layout) } else { 0 };
+        let (map, needed) = (map_bytes(&layout) + leaves, superblock.map_memory() + 2 * leaves);
         if needed > self.memory_bytes {
             return Err(Error::MapMemory { needed, given: self.memory_bytes });
         }

@@ -157,6 +157,13 @@ impl Versions {
         self.kept.push_back((lsn, tree, key.into()));
     }
 
+    /// Whether a reader of an older state may find its value of a key in the leaf, beneath a pending record.
+    pub(crate) fn is_beneath(&self, tree: u32, key: &[u8]) -> bool {
+        let history = || self.trees.get(&tree).and_then(|keys| keys.get(key));
+        self.beneath > 0
+            && history().is_some_and(|history| history.iter().any(|(_, kept)| *kept == Old::Beneath))
+    }
+
     /// Keeps the value `old` of a leaf when a pending record is merged into the leaf and replaces it. Readers
     /// of older states found that value beneath the record.
     pub(crate) fn settle(&mut self, tree: u32, key: &[u8], old: Option<Cell<'_>>) {
@@ -298,6 +305,7 @@ mod tests {
         versions.keep(5, b"k", Lsn(10), Replaced::Beneath);
         keep(&mut versions, b"k", 20, Some(b"two"));
         assert_eq!(versions.find(5, b"k", at(5)), Some(&Old::Beneath));
+        assert!(versions.is_beneath(5, b"k") && !versions.is_beneath(5, b"other"));
         versions.settle(5, b"other", Some(Cell::inline(b"wrong")));
         versions.settle(5, b"k", Some(Cell::inline(b"one")));
         versions.settle(5, b"k", Some(Cell::inline(b"wrong")));

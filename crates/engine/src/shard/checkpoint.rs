@@ -85,6 +85,7 @@ impl Shard {
         for batch in pages.chunks(WRITTEN_TOGETHER) {
             self.durable.pool().write_pages(batch).await?;
         }
+        self.durable.pages().deltas_settled().await;
         self.durable.pages().flush().await?;
         let redo = self.redo_point();
         self.note_stored(redo).await?;
@@ -124,7 +125,7 @@ impl Shard {
     pub(crate) fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
         let (log_end, log_crc) = self.durable.log().durable_end();
         let last = self.durable.superblock().clone();
-        let (format, generation) = (FORMAT, last.generation + 1);
+        let (format, generation) = (last.format.max(FORMAT), last.generation + 1);
         let (next_large, out_of_place) = (self.durable.next_large(), self.durable.pages().backend().shape());
         Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
     }

@@ -22,8 +22,13 @@ impl Shard {
     /// Marks a leaf as dirty since the LSN `since`, the position in the log of the operations that were put
     /// into it.
     pub(crate) fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
-        self.mark(number, since);
-        let made = page::structure_lsn(bytes);
+        self.durable.pages().mark(number, since);
+        self.note_put(number, page::structure_lsn(bytes), since);
+    }
+
+    /// Notes that operations from the LSN `since` on were put into a leaf whose structure last changed at `made`.
+    pub(crate) fn note_put(&self, number: PageId, made: Lsn, since: Lsn) {
+        self.state.with_backup(|watch| watch.touch(number));
         if since < made && made > self.durable.log().redo() {
             self.state.notes_mut().put(number, made, since);
         }

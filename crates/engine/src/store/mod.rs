@@ -57,6 +57,13 @@ pub struct Statistics {
     /// The number of pages that garbage collection has moved, for a store that writes out of place; otherwise
     /// 0. A compressed page counts as the fraction of a page that it takes.
     pub pages_moved: u64,
+    /// The number of deltas that were written: units with records that were merged into their leaf without
+    /// reading it.
+    pub deltas_written: u64,
+    /// The number of deltas that were read together with their pages.
+    pub deltas_read: u64,
+    /// The number of pages that were written as a whole and had deltas.
+    pub pages_consolidated: u64,
     /// The number of dirty pages.
     pub pages_changed: u64,
     /// The number of completed checkpoints.
@@ -112,6 +119,7 @@ impl Statistics {
         add_fields!(all, self, "": commits aborts deadlocks lock_waits lock_wait_ns log_waits log_wait_ns);
         add_fields!(all, self, "": user_bytes_written log_bytes_written log_flushes log_bytes_used flushes);
         add_fields!(all, self, "": pages_written pages_moved pages_changed checkpoints splits merges);
+        add_fields!(all, self, "": deltas_written deltas_read pages_consolidated);
         add_fields!(all, self, "": pages_used pages space_bytes version_bytes locks recovered_ops restored_pages);
         add_fields!(all, self, "": record_bytes record_limit_bytes records_kept records_pending);
         add_fields!(all, self.records, "record_cache_": hits kept merged merges carried refused);
@@ -368,6 +376,8 @@ impl Store {
         let (log_flushes, log_bytes_written) = shard.durable.log().counters();
         let (superblock, records) = (shard.durable.superblock(), shard.state.records());
         let beside = superblock.data_start().0;
+        let place = shard.durable.pages().backend().out_of_place();
+        let deltas = place.map(OutOfPlace::delta_counters).unwrap_or_default();
         Statistics {
             commits: counts.commits,
             aborts: counts.aborts,
@@ -388,11 +398,14 @@ impl Store {
             merges: counts.merges,
             pages_used: shard.state.space().used(),
             pages: shard.state.space().pages(),
-            space_bytes: match shard.durable.pages().backend().out_of_place() {
+            space_bytes: match place {
                 Some(place) => beside * u64::from(superblock.page_bytes) + place.bytes(),
                 None => (beside + shard.state.space().used()) * u64::from(superblock.page_bytes),
             },
-            pages_moved: shard.durable.pages().backend().out_of_place().map_or(0, OutOfPlace::pages_moved),
+            deltas_written: deltas.written,
+            deltas_read: deltas.read,
+            pages_consolidated: deltas.consolidated,
+            pages_moved: place.map_or(0, OutOfPlace::pages_moved),
             version_bytes: shard.state.versions().bytes(),
             record_bytes: records.bytes(),
             record_limit_bytes: records.limit(),

@@ -27,7 +27,7 @@
 //! store and its backup cannot be told apart. They must not be opened on the same drive in turn without
 //! copying the whole image each time.
 
-use crate::format::layout::{Superblock, block_bytes};
+use crate::format::layout::{FORMAT, Superblock, block_bytes};
 use crate::format::page::{self, map};
 use crate::media::image::{Sink, Source};
 use crate::media::superblock;
@@ -227,7 +227,8 @@ impl Store {
                 let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
                 sink.sync().await?;
                 // The image has its pages in place.
-                superblock::write(sink, &Superblock { out_of_place: None, ..superblock }).await?;
+                superblock::write(sink, &Superblock { format: FORMAT, out_of_place: None, ..superblock })
+                    .await?;
                 sink.sync().await?;
                 return Ok(report);
             }

@@ -12,6 +12,7 @@ mod compact;
 mod confined;
 mod corruption;
 mod create;
+mod deltas;
 mod division;
 mod dropped_futures;
 mod dropped_tables;

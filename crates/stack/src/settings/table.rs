@@ -383,7 +383,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "place",
         written: "WHERE",
         help: |_| {
-            "Place of pages: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=], or \
+            "Place of pages: in-place, out-of-place[:unit=,compress=,deltas=,spare=,placement=,victim=], or \
             auto: out of place if they would be written twice in place"
         },
         commands: &[(Bench, Value("in-place"))],

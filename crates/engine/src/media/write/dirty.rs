@@ -2,8 +2,7 @@
 //!
 //! Each dirty page has a lower bound of the LSNs of those of its changes that may not be durable. A page
 //! stays dirty until its write has completed *and* the drive was flushed afterwards. The redo point may move
-//! up to the smallest of the lower bounds.
-//! to the smallest of these LSNs.
+//! up to the smallest of the lower bounds. A delta of a page counts like a page that is being written.
 
 use crate::Lsn;
 use fulgurite_base::PageId;
@@ -73,6 +72,19 @@ impl DirtyPages {
             self.writes.insert(self.begun, Write { least, ended: false, pages: Vec::new() });
         }
         Writing { number: self.begun, pages }
+    }
+
+    /// Begins a write of deltas of pages, whose records are in the log from these LSNs on. The pages no longer
+    /// have the contents of their last writes, because readers get the deltas from now on.
+    pub(crate) fn begin_deltas(&mut self, deltas: &[(PageId, Lsn)]) -> Writing {
+        self.begun += 1;
+        for (page, _) in deltas {
+            self.last.remove(page);
+        }
+        if let Some(least) = deltas.iter().map(|(_, since)| *since).min() {
+            self.writes.insert(self.begun, Write { least, ended: false, pages: Vec::new() });
+        }
+        Writing { number: self.begun, pages: Vec::new() }
     }
 
     /// Marks a write as completed, with the checksums of its pages. The write is durable after the next
@@ -254,6 +266,24 @@ mod tests {
         assert!(!changed.has_failed(PageId(1)) && changed.is_written_again(PageId(1), &ended));
         assert_eq!(changed.last_written(&ended), []);
         changed.flushed(&ended, &[]);
+        assert_eq!(changed.least(), None);
+    }
+
+    /// The rule: deltas hold the redo point until they are flushed, and the checksum of an earlier write of
+    /// their page is not expected any more.
+    #[test]
+    fn deltas_hold_the_redo_point_until_they_are_durable() {
+        let mut changed = DirtyPages::default();
+        changed.mark(PageId(1), Lsn(30));
+        let write = changed.begin([PageId(1)].into_iter());
+        changed.written(&write, vec![(PageId(1), 71)]);
+        let earlier = changed.ended();
+        let deltas = changed.begin_deltas(&[(PageId(1), Lsn(20)), (PageId(2), Lsn(10))]);
+        assert_eq!((changed.least(), changed.last_written(&earlier)), (Some(Lsn(10)), vec![]));
+        changed.flushed(&earlier, &[]);
+        assert_eq!((changed.least(), changed.ended()), (Some(Lsn(10)), vec![]));
+        changed.written(&deltas, Vec::new());
+        changed.flushed(&changed.ended(), &[]);
         assert_eq!(changed.least(), None);
     }
 

@@ -8,6 +8,7 @@
 mod bound;
 mod dirty;
 mod sealed;
+mod in_flight;
 mod double_write;
 mod in_place;
 pub(crate) mod out_of_place;

@@ -3,6 +3,8 @@
 
 use super::backend::Backend;
 use super::dirty::{DirtyPages, Writing};
+use super::in_flight::InFlight;
+use super::out_of_place::Begun;
 use super::sealed::Sealed;
 use crate::bytes;
 use crate::format::layout::Superblock;
@@ -18,11 +20,14 @@ use fulgurite_device::{Arena, Buffer, IoError};
 use fulgurite_pool::{PageBytes, PageIo, PageStore, RunIo};
 use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::rc::Rc;
 
 /// The number of recent page writes whose checksums are kept, to detect a drive that returns older contents
 /// of a page.
 const REMEMBERED: usize = 1 << 14;
+/// An entry of the table of recent writes without a page.
+const NONE_REMEMBERED: (PageId, u32) = (PageId(u64::MAX), 0);
 
 struct State {
     log: RefCell<Option<Log>>,
@@ -37,6 +42,8 @@ struct State {
     remembered: RefCell<Vec<(PageId, u32)>>,
     /// The pages that are being written.
     under_way: RefCell<FxHashSet<PageId>>,
+    /// The writes of deltas.
+    deltas: InFlight,
     written: Cell<u64>,
     /// The number of writes that have ended, successful or not. Each of them notifies `has_ended`.
     ended: Cell<u64>,
@@ -64,6 +71,7 @@ impl Pages {
         options: &Options,
     ) -> Pages {
         Pages(Rc::new(State {
+            deltas: InFlight::new(&health),
             log: RefCell::new(None),
             barrier,
             health,
@@ -71,7 +79,7 @@ impl Pages {
             backend,
             salt: superblock.salt(),
             changed: RefCell::default(),
-            remembered: RefCell::new(vec![(PageId(u64::MAX), 0); REMEMBERED]),
+            remembered: RefCell::new(vec![NONE_REMEMBERED; REMEMBERED]),
             under_way: RefCell::default(),
             written: Cell::new(0),
             ended: Cell::new(0),
@@ -228,6 +236,52 @@ impl Pages {
         self.0.has_ended.notify();
     }
 
+    /// Writes deltas, each with the LSN from which the log has its records. Readers of the pages get the deltas
+    /// already, and the returned future must run to its end.
+    pub(crate) fn write_deltas(
+        &self,
+        deltas: Vec<(Begun, Lsn)>,
+    ) -> impl Future<Output = Result<(), Error>> + 'static {
+        let (begun, sinces): (Vec<Begun>, Vec<Lsn>) = deltas.into_iter().unzip();
+        let held = |since| if planted!(self.0.options, DeltaForgotten) { Lsn(u64::MAX) } else { since };
+        let sinces: Vec<_> =
+            std::iter::zip(&begun, sinces).map(|(delta, since)| (delta.page, held(since))).collect();
+        let writing = self.0.changed.borrow_mut().begin_deltas(&sinces);
+        // A read of these pages has another checksum now. Each delta has the checksum of its base.
+        for (page, _) in sinces {
+            let entry = &mut self.0.remembered.borrow_mut()[page.0 as usize % REMEMBERED];
+            if entry.0 == page {
+                *entry = NONE_REMEMBERED;
+            }
+        }
+        let (this, number) = (self.clone(), self.0.deltas.begin());
+        async move {
+            // The records have left memory, so without their deltas nobody knows them any more.
+            let stop = |error| this.0.health.stop(format!("a delta could not be written: {error}"));
+            this.write_begun(&begun).await.map_err(stop)?;
+            this.ended(writing, &Ok(()), Vec::new());
+            this.0.deltas.end(number);
+            Ok(())
+        }
+    }
+
+    async fn write_begun(&self, begun: &[Begun]) -> Result<(), Error> {
+        let lsn = begun.iter().map(|delta| delta.lsn).max().unwrap_or_default();
+        let log = self.0.log.borrow().clone();
+        if let Some(log) = log {
+            log.sync(lsn).await?;
+        }
+        match self.0.backend.out_of_place() {
+            Some(place) => place.write_deltas(begun).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the writes of deltas that began before this call have ended, or the store has stopped.
+    pub(crate) async fn deltas_settled(&self) {
+        self.0.deltas.settled().await;
+    }
+
     /// Returns the number of writes that have ended, successful or not.
     pub(crate) fn writes_ended(&self) -> u64 {
         self.0.ended.get()
@@ -253,7 +307,10 @@ impl Pages {
         self.0.newest_read.set(self.0.newest_read.get().max(lsn));
         // Because of write-ahead logging, no page on the drive is newer than the log. While recovery does not
         // know the end of the log, `log` is `None`, and recovery makes this comparison later.
-        let is_in_log = self.0.log.borrow().as_ref().is_none_or(|log| lsn <= log.durable());
+        // The log of a delta that is on its way may not be durable yet.
+        let under_way = self.0.backend.out_of_place().and_then(|place| place.delta_under_way(page));
+        let is_in_log =
+            self.0.log.borrow().as_ref().is_none_or(|log| lsn <= log.durable() || under_way == Some(lsn));
         is_in_log && page::fault(bytes).is_none()
     }
 }

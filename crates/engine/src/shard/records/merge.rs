@@ -106,6 +106,7 @@ impl Shard {
     /// stays pending, and a later merge tries again.
     pub(crate) async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
         let leaves = self.with_neighbours(leaves, reason.least_along()).await;
+        let leaves = self.merge_as_deltas(leaves, reason).await;
         let most = self.most_ahead(4 * READ_TOGETHER);
         let (mut part, mut rest) = next_part(&leaves, most);
         // An error is ignored here, because the merge meets it again when it reads the page.

@@ -3,4 +3,5 @@
 
 mod frames;
 mod merge;
+mod append;
 mod carry;

@@ -103,7 +103,8 @@ impl<'a> Pages<'a> {
 
     async fn read(&self, page: PageId) -> Option<Vec<u8>> {
         if let Some((layout, places)) = &self.map {
-            return out_of_place::read_page(self.source, places, layout, page).await;
+            return out_of_place::read_page(self.source, places, layout, (page, self.superblock.salt()))
+                .await;
         }
         let size = u64::from(self.superblock.page_bytes);
         let mut bytes = vec![0; size as usize];

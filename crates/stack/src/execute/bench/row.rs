@@ -78,6 +78,9 @@ impl BenchRun<'_> {
         row.set(Column::UserBytesWritten, outcome.user_bytes_written);
         row.set(Column::SpaceBytes, now.space_bytes);
         row.set(Column::PagesMoved, now.pages_moved - then.pages_moved);
+        row.set(Column::DeltasWritten, now.deltas_written - then.deltas_written);
+        row.set(Column::DeltasRead, now.deltas_read - then.deltas_read);
+        row.set(Column::PagesConsolidated, now.pages_consolidated - then.pages_consolidated);
         row.set(Column::LogBytesWritten, now.log_bytes_written - then.log_bytes_written);
         row.set(Column::RecordHits, now.records.hits - then.records.hits);
         row.set(Column::RecordsMerged, now.records.merged - then.records.merged);

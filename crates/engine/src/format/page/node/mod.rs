@@ -28,4 +28,4 @@ mod change;
 mod tests;
 
 pub(crate) use change::{NodeMut, middle, separator};
-pub(crate) use read::{Cell, Node, leaf, longest_key, longest_record};
+pub(crate) use read::{Cell, Node, SLOT, leaf, longest_key, longest_record};

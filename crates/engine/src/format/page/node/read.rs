@@ -7,7 +7,8 @@ use std::cmp::Ordering;
 
 /// The offset of the slots in the page.
 pub(super) const SLOTS: usize = 120;
-pub(super) const SLOT: usize = 10;
+/// The bytes of a record's slot.
+pub(crate) const SLOT: usize = 10;
 pub(super) const HINTS: usize = 16;
 /// The bit of a value's length that marks a reference to a large value.
 pub(super) const LARGE: u16 = 1 << 15;

@@ -3,6 +3,9 @@
 //! Garbage collection is one task. It runs in slices while the schedule demands collection or a writer waits.
 //! The schedule paces the task to keep up with the writes, so that no write waits for a whole segment.
 
+use super::assemble::assemble;
+use super::delta::Delta;
+use super::pack::packed_units;
 use super::{OutOfPlace, units_of};
 use crate::Error;
 use crate::bytes;
@@ -175,34 +178,52 @@ impl OutOfPlace {
 
     /// Whether all pages that contain some of these units are intact.
     async fn are_whole(&self, from: &[(u32, Ppn)], bytes: &Buffer) -> bool {
-        let layout = self.0.layout;
-        let unit_bytes = layout.unit_bytes as usize;
-        let page_len = unit_bytes * layout.page_units as usize;
+        let (unit_bytes, page_units) = (self.0.layout.unit_bytes as usize, self.0.layout.page_units);
         let mut at = 0;
-        while at < from.len() {
-            let number = from[at].0 / layout.page_units;
-            let count = from[at..].iter().take_while(|(unit, _)| unit / layout.page_units == number).count();
-            let page = PageId(layout.data.0 + u64::from(number));
-            let units = units_of(self.0.addresses.borrow().all(), &layout, page).to_vec();
-            let are_all = units.iter().eq(from[at..at + count].iter().map(|(_, ppn)| &ppn.0));
-            let whole = Arena::new(page_len).buffer(0, page_len);
-            let is_there = if are_all && count == layout.page_units as usize {
-                bytes::look(&bytes.part(at * unit_bytes, page_len), |bytes| bytes::fill(&whole, bytes));
-                true
-            } else if are_all {
-                self.unpack(&bytes.part(at * unit_bytes, count * unit_bytes), &whole)
-            } else {
-                // The page also has units outside this slice, or is being written.
-                self.read(page, &whole).await.is_ok()
-            };
-            let is_newer = || from[at..at + count].iter().any(|(unit, ppn)| self.lookup(*unit) != Some(*ppn));
-            let is_whole = is_there && bytes::look(&whole, |bytes| page::is_whole(bytes, page, self.0.salt));
-            if !is_whole && !is_newer() {
+        for group in from.chunk_by(|(one, _), (next, _)| one / page_units == next / page_units) {
+            let page = PageId(self.0.layout.data.0 + u64::from(group[0].0 / page_units));
+            let units = bytes.part(at * unit_bytes, group.len() * unit_bytes);
+            let is_newer = || group.iter().any(|(unit, ppn)| self.lookup(*unit) != Some(*ppn));
+            if !self.are_intact(page, group, &units).await && !is_newer() {
                 return false;
             }
-            at += count;
+            at += group.len();
         }
         true
+    }
+
+    /// Whether these units of a page are intact, judged by the checksum of each delta and that of the base.
+    async fn are_intact(&self, page: PageId, group: &[(u32, Ppn)], units: &Buffer) -> bool {
+        let (unit_bytes, salt) = (self.0.layout.unit_bytes as usize, self.0.salt);
+        let page_len = unit_bytes * self.0.layout.page_units as usize;
+        let slots: Vec<u32> = group.iter().map(|(unit, _)| unit % self.0.layout.page_units).collect();
+        let is_delta = |(slot, unit): (&u32, &[u8])| {
+            let of = Delta::read(unit, salt).map(Delta::of);
+            of.is_some_and(|of| (of.page, of.slot) == (page, *slot))
+        };
+        let (deltas, base_units) = bytes::look(units, |units| {
+            let last = std::iter::zip(&slots, units.chunks_exact(unit_bytes)).rev();
+            (last.take_while(|unit| is_delta(*unit)).count(), packed_units(units, unit_bytes))
+        });
+        let before = slots.len() - deltas;
+        let addresses = units_of(self.0.addresses.borrow().all(), &self.0.layout, page).to_vec();
+        if before == 0 {
+            return true;
+        }
+        let whole = Arena::new(page_len).buffer(0, page_len);
+        let is_stored = |(slot, (_, ppn)): (&u32, &(u32, Ppn))| addresses.get(*slot as usize) == Some(&ppn.0);
+        let has_base = slots[..before].iter().copied().eq(0..before as u32)
+            && std::iter::zip(&slots[..before], group).all(is_stored)
+            && (before * unit_bytes == page_len || base_units == Some(before));
+        let is_there = if has_base {
+            let base = units.part(0, before * unit_bytes);
+            let unpacker = &mut self.0.unpacker.borrow_mut();
+            bytes::look(&base, |base| assemble(base, (page, salt), unit_bytes, unpacker, &whole)).is_some()
+        } else {
+            // The base also has units outside this slice, or is being written.
+            self.read(page, &whole).await.is_ok()
+        };
+        is_there && bytes::look(&whole, |bytes| page::is_whole(bytes, page, salt))
     }
 
     pub(super) fn lookup(&self, unit: u32) -> Option<Ppn> {

@@ -5,12 +5,18 @@
 //! segment at a time and copies the valid pages in the segment.
 //!
 //! *Units.* Space is allocated in units. A page of several units is compressed if that saves a unit
-//! ([`pack`]). The units of a page are allocated together ([`Ftl::append_whole`]) and freed together.
+//! ([`pack`]). The units of a base are allocated together ([`Ftl::append_whole`]), and all units of a page are
+//! freed together.
 //!
 //! *Blocks.* The drive is read and written in blocks, which have the size of a block of the log and contain
 //! one unit or several ([`extents`]). Pages are contiguous, regardless of blocks, but each batch of writes
 //! starts at a new block ([`Ftl::end_blocks`]). So no block is written twice, and a torn write damages no
 //! older data.
+//!
+//! *Deltas.* The slots that a compressed page leaves empty in the map may have deltas: records that were put
+//! into the leaf later, each a unit of its own ([`delta`]). So a page never takes more than its size, and a merge
+//! of a few records into a leaf that is not in memory needs no read. A read fetches the base and all deltas at
+//! once ([`mod@assemble`]). Writing the whole page again *consolidates* it: it has a new base and no deltas.
 //!
 //! *Three maps.* The translation layer ([`Ftl`]) records the address to which each unit was last *sent*. It
 //! chooses the next address and the segment to collect. [`AddressMap`] records the address of the last
@@ -23,39 +29,49 @@
 
 mod block;
 mod stored_map;
-mod collect;
 mod journal;
 mod pack;
+mod delta;
+mod assemble;
+mod collect;
+mod deltas;
+mod packed;
 mod extents;
 mod scattered;
-mod in_flight;
 mod unit_io;
+mod send;
+mod read;
+mod append;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod delta_tests;
+#[cfg(test)]
 mod jitter_drive;
 
+pub(crate) use append::Begun;
 pub(crate) use scattered::find as find_scattered;
 pub(crate) use stored_map::{StoredMap, UNMAPPED, read, superblock_in_head, units_of};
 
 use super::bound::bind_bytes;
+use super::in_flight::InFlight;
 use super::sealed::Sealed;
 use crate::bytes;
 use crate::format::layout::{Layout, Segmentation, Superblock};
 use crate::format::page::{self, Kind, Salt};
 use crate::media::barrier::Barrier;
 use crate::media::image::Source;
-use crate::wait::{Health, Signal, together};
-use crate::{Compress, Error, Options};
+use crate::wait::{Health, Signal};
+use crate::{Compress, Error, Options, OutOfPlaceConfig};
+use assemble::assemble;
+use deltas::{DeltaCounters, Deltas, Known};
 use fulgurite_base::{PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Handle, IoError};
-use fulgurite_ftl::{CountingSink, Ftl, SegmentId, UnitId};
-use in_flight::InFlight;
+use fulgurite_ftl::{Ftl, SegmentId, UnitId};
 use journal::{AddressMap, Journal};
 use pack::{Packer, Unpacker};
+use packed::{Packed, Part, Sent};
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 
 /// The largest number of uncommitted changes of the map. A commit is made if there are more.
@@ -63,23 +79,6 @@ const MOST_CHANGES: usize = 1 << 15;
 
 /// The number of other addresses that are tried after a failed write before the store stops.
 const OTHER_ADDRESSES: u32 = 4;
-
-/// A page as it is written, compressed or not.
-#[derive(Clone, Copy)]
-struct Packed {
-    page: PageId,
-    /// The index of the page's first unit in the batch, and the number of its units.
-    from: usize,
-    units: u32,
-    /// The hint for the placement policy.
-    hint: StreamId,
-}
-
-/// A page that is being written, with the addresses that were allocated for its units.
-struct Sent {
-    packed: Packed,
-    addresses: Vec<u32>,
-}
 
 struct State {
     handle: Handle,
@@ -91,6 +90,9 @@ struct State {
     addresses: RefCell<AddressMap>,
     journal: Journal,
     in_flight: InFlight,
+    deltas: RefCell<Deltas>,
+    /// The most deltas of a page.
+    most_deltas: u32,
     packer: RefCell<Packer>,
     unpacker: RefCell<Unpacker>,
     /// The number of writers that wait for garbage collection.
@@ -120,7 +122,7 @@ pub(crate) async fn read_page(
     source: &dyn Source,
     addresses: &[u32],
     layout: &Layout,
-    page: PageId,
+    (page, salt): (PageId, Salt),
 ) -> Option<Vec<u8>> {
     let unit = layout.unit_bytes as usize;
     let units = units_of(addresses, layout, page);
@@ -130,11 +132,9 @@ pub(crate) async fn read_page(
         bind_bytes(part, unit, *address);
     }
     let len = unit * layout.page_units as usize;
-    if bytes.is_empty() || bytes.len() == len {
-        return Some(bytes).filter(|bytes| !bytes.is_empty());
-    }
     let whole = Arena::new(len).buffer(0, len);
-    Unpacker::default().unpack(&bytes, &whole).then(|| bytes::look(&whole, <[u8]>::to_vec))
+    let base = assemble(&bytes, (page, salt), unit, &mut Unpacker::default(), &whole);
+    base.map(|_| bytes::look(&whole, <[u8]>::to_vec))
 }
 
 /// Returns the placement hint of a page. Leaves of one tree have similar lifetimes, so the hint of a leaf is
@@ -189,7 +189,8 @@ impl OutOfPlace {
         }
         let room = Signal::default();
         health.tell(&room);
-        let compress = options.place.out_of_place().compress;
+        let OutOfPlaceConfig { compress, deltas: most_deltas, .. } = options.place.out_of_place();
+        let deltas = if most_deltas > 0 { Deltas::new(&layout) } else { Deltas::default() };
         let salt = superblock.salt();
         Ok(OutOfPlace(Rc::new(State {
             handle: handle.clone(),
@@ -206,6 +207,8 @@ impl OutOfPlace {
             ),
             addresses: RefCell::new(AddressMap::new(stored_map.addresses)),
             in_flight: InFlight::new(&health),
+            deltas: RefCell::new(deltas),
+            most_deltas,
             packer: RefCell::new(Packer::new(compress, superblock.page_bytes as usize)),
             unpacker: RefCell::default(),
             waiting: Cell::new(0),
@@ -233,6 +236,11 @@ impl OutOfPlace {
     /// [`OutOfPlace::pages_written`].
     pub(crate) fn pages_moved(&self) -> u64 {
         self.0.ftl.borrow().counters().copied_pages.div_ceil(u64::from(self.0.layout.page_units))
+    }
+
+    /// Returns the counts of deltas since the store was opened.
+    pub(crate) fn delta_counters(&self) -> DeltaCounters {
+        self.0.deltas.borrow().counters
     }
 
     /// Returns the number of bytes of the map's area and of segments in use, including garbage.
@@ -270,8 +278,17 @@ impl OutOfPlace {
     /// Writes sealed pages, which have their checksums. After the return, reads find the new versions. The
     /// versions are durable after [`OutOfPlace::commit`].
     pub(crate) async fn write(&self, pages: &Sealed) -> Result<(), Error> {
-        let (bytes, mut rest) = self.packed(pages);
-        while !rest.is_empty() {
+        let (bytes, packed) = self.packed(pages);
+        self.write_packed(bytes, packed).await
+    }
+
+    /// Writes pages and deltas, except for deltas that are superseded before they are sent.
+    async fn write_packed(&self, bytes: Buffer, mut rest: Vec<Packed>) -> Result<(), Error> {
+        loop {
+            rest.retain(|packed| self.is_wanted(packed));
+            if rest.is_empty() {
+                return Ok(());
+            }
             self.0.health.check()?;
             let sent = self.send(&rest);
             if sent.is_empty() {
@@ -284,7 +301,6 @@ impl OutOfPlace {
                 self.commit().await?;
             }
         }
-        Ok(())
     }
 
     /// Writes pages to the addresses to which they were sent. If the drive fails there, other addresses are
@@ -336,6 +352,7 @@ impl OutOfPlace {
         if page_units == 1 || self.0.compress == Compress::None {
             let packed = |(index, (page, copy)): (usize, (PageId, Buffer))| Packed {
                 page,
+                part: Part::Base(Known::default()),
                 from: index * page_units,
                 units: page_units as u32,
                 hint: hint(&copy),
@@ -345,80 +362,29 @@ impl OutOfPlace {
         let bytes = Arena::new(pages.bytes.len()).buffer(0, pages.bytes.len());
         let mut packer = self.0.packer.borrow_mut();
         let (mut at, mut packed) = (0, Vec::with_capacity(pages.numbers.len()));
+        let are_made = self.0.deltas.borrow().are_made();
         for (page, copy) in pages.iter() {
             // A packed page is never longer than the page, so it fits into the buffer.
             let into = bytes.part(at * unit, page_units * unit);
             let units = bytes::look(&copy, |page| bytes::change(&into, |into| packer.pack(page, into, unit)));
-            packed.push(Packed { page, from: at, units, hint: hint(&copy) });
+            let known = are_made.then(|| bytes::look(&copy, |page| Known::of(page, units)));
+            let part = Part::Base(known.unwrap_or_default());
+            packed.push(Packed { page, part, from: at, units, hint: hint(&copy) });
             at += units as usize;
         }
         (bytes, packed)
     }
 
-    /// Allocates addresses for the first pages, for as many as the schedule of garbage collection admits now.
-    fn send(&self, pages: &[Packed]) -> Vec<Sent> {
-        let mut ftl = self.0.ftl.borrow_mut();
-        let mut sent = Vec::new();
-        for packed in pages {
-            let Packed { page, units, hint, .. } = *packed;
-            let (first, mut addresses) = (self.first_unit(page), Vec::with_capacity(units as usize));
-            if !ftl
-                .append_whole(first, units, hint, &mut CountingSink::default(), |ppn| addresses.push(ppn.0))
-            {
-                break;
-            }
-            ftl.trim_run(first + units, self.0.layout.page_units - units);
-            sent.push(Sent { packed: *packed, addresses });
-        }
-        ftl.end_blocks(self.0.layout.block_units());
-        sent
-    }
-
-    /// Allocates other addresses for pages whose write failed. Like copies of garbage collection, these pages
-    /// may use the reserve of segments. Returns false if there is no space.
-    fn send_elsewhere<'a>(&self, pages: impl Iterator<Item = Vec<&'a mut u32>>) -> bool {
-        let mut ftl = self.0.ftl.borrow_mut();
-        let mut has_room = true;
-        for mut addresses in pages {
-            has_room = ftl.room_for_copies() >= addresses.len() as u64;
-            if !has_room {
-                break;
-            }
-            let from: Vec<Ppn> = addresses.iter().map(|address| Ppn(**address)).collect();
-            let mut addresses = addresses.iter_mut();
-            ftl.copy_whole(&from, &mut CountingSink::default(), |to| {
-                addresses.next().into_iter().for_each(|address| **address = to.0);
-            });
-        }
-        ftl.end_blocks(self.0.layout.block_units());
-        has_room
-    }
-
-    /// Whether a page was neither trimmed nor written again since it was sent.
-    fn is_sent(&self, sent: &Sent) -> bool {
-        self.lookup(self.first_unit(sent.packed.page)) == Some(Ppn(sent.addresses[0]))
-    }
-
-    /// Records the address of a page whose write has completed, unless the page was trimmed or sent again
-    /// meanwhile.
-    fn arrived(&self, sent: &Sent) {
-        if !self.is_sent(sent) {
-            return;
-        }
-        let (first, mut addresses) = (self.first_unit(sent.packed.page), self.0.addresses.borrow_mut());
-        for unit in 0..self.0.layout.page_units {
-            let address = sent.addresses.get(unit as usize).copied().unwrap_or(UNMAPPED);
-            addresses.set(first + unit, address);
-        }
-    }
-
     /// Discards the addresses of pages that the store has freed.
     pub(crate) fn trim(&self, pages: &[PageId]) {
         let (mut ftl, mut addresses) = (self.0.ftl.borrow_mut(), self.0.addresses.borrow_mut());
+        let mut deltas = self.0.deltas.borrow_mut();
         for page in pages {
             let first = self.first_unit(*page);
             ftl.trim_run(first, self.0.layout.page_units);
             (first..first + self.0.layout.page_units).for_each(|unit| addresses.set(unit, UNMAPPED));
+            deltas.supersede(*page);
+            deltas.learn(*page, Known::default());
         }
     }
 
@@ -430,63 +396,5 @@ impl OutOfPlace {
     /// Makes the addresses of all completed writes durable.
     pub(crate) async fn commit(&self) -> Result<(), Error> {
         self.0.journal.commit(&self.0.addresses).await
-    }
-
-    /// Reads a page. The data may be wrong, so the caller must verify the checksum.
-    pub(crate) async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
-        let units = || units_of(self.0.addresses.borrow().all(), &self.0.layout, page).to_vec();
-        loop {
-            let addresses = units();
-            if addresses.is_empty() {
-                return Err(IoError::Corrupt);
-            }
-            let is_packed = addresses.len() < self.0.layout.page_units as usize;
-            let read = match is_packed {
-                true => self.read_packed(&addresses).await.map(Some),
-                false => self.read_units(addresses.iter().copied().enumerate(), into).await.map(|()| None),
-            };
-            if units() != addresses {
-                // Read again, because the page was relocated, and its old address may have been reused.
-                continue;
-            }
-            let is_whole = read?.is_none_or(|packed| self.unpack(&packed, into));
-            return if is_whole { Ok(()) } else { Err(IoError::Corrupt) };
-        }
-    }
-
-    /// Decompresses a page. Returns false if the bytes are invalid.
-    fn unpack(&self, packed: &Buffer, page: &Buffer) -> bool {
-        bytes::look(packed, |packed| self.0.unpacker.borrow_mut().unpack(packed, page))
-    }
-
-    /// Reads consecutive pages into parts of `into`, concurrently. Pages that are contiguous on the drive are
-    /// read with one command. Returns for each page whether it could be read. As in [`OutOfPlace::read`], the
-    /// data may be wrong.
-    pub(crate) async fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> Vec<bool> {
-        let (size, page_units) = (into.len() / pages.max(1), self.0.layout.page_units as usize);
-        let page = |index: usize| PageId(first.0 + index as u64);
-        let units =
-            |index: usize| units_of(self.0.addresses.borrow().all(), &self.0.layout, page(index)).to_vec();
-        let before: Vec<Vec<u32>> = (0..pages).map(units).collect();
-        let is_plain = |index: &usize| before[*index].len() == page_units;
-        let plain = (0..pages).filter(is_plain);
-        let parts = plain.flat_map(|index| (index * page_units..).zip(before[index].iter().copied()));
-        let mut reads: Vec<Pin<Box<dyn Future<Output = bool> + '_>>> =
-            vec![Box::pin(async { self.read_units(parts, into).await.is_ok() })];
-        // Read the other pages one by one: they are compressed, or were never written.
-        for index in (0..pages).filter(|index| !is_plain(index)) {
-            let part = into.part(index * size, size);
-            reads.push(Box::pin(async move { self.read(page(index), &part).await.is_ok() }));
-        }
-        let mut came = together(reads).await.into_iter();
-        let plain_came = came.next() == Some(true);
-        (0..pages)
-            .map(|index| match is_plain(&index) {
-                // If the page was relocated, its old address may have been reused, so the read does not
-                // count.
-                true => plain_came && units(index) == before[index],
-                false => came.next() == Some(true),
-            })
-            .collect()
     }
 }

@@ -93,23 +93,24 @@ impl Unpacker {
     }
 }
 
-/// Returns the length of a compressed page with its head, according to the head. The length is arbitrary if
-/// the bytes are no compressed page.
-pub(super) fn packed_bytes(bytes: &[u8]) -> usize {
-    split_head(bytes).map_or(0, |(_, len, _)| len + HEAD)
+/// Returns the number of units of a compressed page, according to its head; `None` if the head is that of no
+/// compressed page. The number is arbitrary if the bytes are none.
+pub(super) fn packed_units(bytes: &[u8], unit_bytes: usize) -> Option<usize> {
+    split_head(bytes).map(|(_, len, _)| (len + HEAD).div_ceil(unit_bytes))
 }
 
 /// Splits a compressed page into the compression method and the compressed data.
 fn split(packed: &[u8]) -> Option<(Compress, &[u8])> {
-    let (code, len, rest) = split_head(packed)?;
-    let compress = [Compress::Lz4, Compress::Zstd].into_iter().find(|compress| compress.code() == code)?;
+    let (compress, len, rest) = split_head(packed)?;
     Some((compress, rest.get(..len)?))
 }
 
-fn split_head(packed: &[u8]) -> Option<(u32, usize, &[u8])> {
+fn split_head(packed: &[u8]) -> Option<(Compress, usize, &[u8])> {
     let (head, rest) = packed.split_first_chunk::<HEAD>()?;
-    let head = u32::from_le_bytes(*head);
-    Some((head >> LENGTH_BITS, (head & ((1 << LENGTH_BITS) - 1)) as usize, rest))
+    let (code, len) =
+        (u32::from_le_bytes(*head) >> LENGTH_BITS, u32::from_le_bytes(*head) & ((1 << LENGTH_BITS) - 1));
+    let compress = [Compress::Lz4, Compress::Zstd].into_iter().find(|compress| compress.code() == code)?;
+    Some((compress, len as usize, rest))
 }
 
 #[cfg(test)]
@@ -127,8 +128,7 @@ mod tests {
             bytes::fill(&back, packed);
         } else {
             assert!(Unpacker::default().unpack(packed, &back));
-            let used = packed_bytes(packed);
-            assert!(used <= packed.len() && used + unit > packed.len(), "as many units as it needs");
+            assert_eq!(packed_units(packed, unit), Some(units as usize), "as many units as it needs");
         }
         bytes::look(&back, |bytes| assert!(bytes == page));
         units

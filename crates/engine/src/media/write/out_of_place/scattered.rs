@@ -1,6 +1,8 @@
-//! Finds pages without a map: scans every unit of every segment for the newest intact copy of each page.
+//! Finds pages without a map: scans every unit of every segment for the newest intact copy of each page, and
+//! for the deltas of that copy.
 
-use super::pack::{Unpacker, packed_bytes};
+use super::delta::{Delta, Of};
+use super::pack::{Unpacker, packed_units};
 use super::stored_map::UNMAPPED;
 use crate::Lsn;
 use crate::bytes;
@@ -19,7 +21,8 @@ pub(crate) async fn find(source: &dyn Source, layout: &Layout, superblock: &Supe
     let data = superblock.data_start().0..superblock.pages;
     let whole = Arena::new(unit * page_units as usize).buffer(0, unit * page_units as usize);
     let mut addresses = vec![UNMAPPED; layout.units as usize];
-    let mut newest: Vec<Option<Lsn>> = vec![None; (data.end - data.start) as usize];
+    let mut newest: Vec<Option<Found>> = vec![None; (data.end - data.start) as usize];
+    let mut deltas: Vec<(Of, u32)> = Vec::new();
     let mut unpacker = Unpacker::default();
     let read_together = READ_TOGETHER * u64::from(layout.block_units());
     for from in (0..layout.physical()).step_by(read_together as usize) {
@@ -37,47 +40,75 @@ pub(crate) async fn find(source: &dyn Source, layout: &Layout, superblock: &Supe
         bind_bytes(&mut bytes, unit, from as u32);
         for at in 0..read_together.min(len) {
             let rest = &bytes[at as usize * unit..];
+            if let Some(delta) = Delta::read(&rest[..unit], superblock.salt()) {
+                deltas.push((delta.of(), (from + at) as u32));
+            }
             let found = page_at(rest, &mut unpacker, &whole, layout, superblock);
-            let Some((page, lsn, units)) = found else { continue };
-            if newest[page].is_none_or(|known| known <= lsn) {
-                newest[page] = Some(lsn);
+            let Some((page, found)) = found else { continue };
+            if newest[page].is_none_or(|known| known.lsn <= found.lsn) {
+                newest[page] = Some(found);
                 for (unit, address) in
                     addresses[page * page_units as usize..].iter_mut().take(page_units as usize).enumerate()
                 {
-                    *address = if unit < units { (from + at) as u32 + unit as u32 } else { UNMAPPED };
+                    let is_used = unit < found.units;
+                    *address = if is_used { (from + at) as u32 + unit as u32 } else { UNMAPPED };
                 }
             }
+        }
+    }
+    // The deltas of a base follow it in the order of their slots. A delta that is lost ends the page.
+    deltas.sort_unstable_by_key(|(of, _)| (of.page, of.slot));
+    for (of, address) in deltas {
+        let Some(page) = of.page.0.checked_sub(data.start).map(|page| page as usize) else { continue };
+        let slots = addresses.get_mut(page * page_units as usize..).unwrap_or_default();
+        let slots = slots.get_mut(..page_units as usize).unwrap_or_default();
+        let known = slots.iter().position(|slot| *slot == UNMAPPED).unwrap_or(slots.len());
+        let is_next = newest.get(page).copied().flatten().is_some_and(|base| base.sum == of.base);
+        if let Some(slot) = slots.get_mut(of.slot as usize)
+            && is_next
+            && of.slot as usize == known
+        {
+            *slot = address;
         }
     }
     addresses
 }
 
-/// Decodes the page that begins at the start of `bytes`, if there is one. Returns the index of the page among
-/// data pages, its LSN, and the number of its units. `whole` is a buffer of the size of a page.
+/// An intact base.
+#[derive(Clone, Copy)]
+struct Found {
+    lsn: Lsn,
+    sum: u32,
+    units: usize,
+}
+
+/// Decodes the base of a page that begins at the start of `bytes`, if there is one. Returns the index of the
+/// page among data pages, and the base. `whole` is a buffer of the size of a page.
 fn page_at(
     bytes: &[u8],
     unpacker: &mut Unpacker,
     whole: &Buffer,
     layout: &Layout,
     superblock: &Superblock,
-) -> Option<(usize, Lsn, usize)> {
+) -> Option<(usize, Found)> {
     let (unit, len) = (layout.unit_bytes as usize, whole.len());
     let data = superblock.data_start().0..superblock.pages;
-    let found = || {
+    let found = |units: usize| {
         bytes::look(whole, |bytes| {
             let number = page::number(bytes);
             let is_it = data.contains(&number.0) && page::is_whole(bytes, number, superblock.salt());
-            is_it.then(|| ((number.0 - data.start) as usize, page::lsn(bytes)))
+            let found = Found { lsn: page::lsn(bytes), sum: page::get_u32(bytes, 0), units };
+            is_it.then(|| ((number.0 - data.start) as usize, found))
         })
     };
     // A compressed page states its length. If the page is uncompressed, these bytes are its checksum.
-    let units = packed_bytes(bytes).div_ceil(unit);
+    let units = packed_units(bytes, unit).unwrap_or(0);
     if units < layout.page_units as usize
         && bytes.get(..units * unit).is_some_and(|packed| unpacker.unpack(packed, whole))
-        && let Some((page, lsn)) = found()
+        && let Some(found) = found(units)
     {
-        return Some((page, lsn, units));
+        return Some(found);
     }
     bytes::fill(whole, bytes.get(..len)?);
-    found().map(|(page, lsn)| (page, lsn, layout.page_units as usize))
+    found(layout.page_units as usize)
 }

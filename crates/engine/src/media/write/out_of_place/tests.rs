@@ -6,11 +6,13 @@ use super::*;
 use crate::format::layout::FORMAT;
 use crate::format::page::{self, Kind};
 use crate::format::sizing::fit;
+use crate::wait::together;
 use crate::{Lsn, Options};
 use fulgurite_base::{Lpn, Nanos, Prng};
 use fulgurite_device::Executor;
+use std::pin::Pin;
 
-fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblock {
+pub(super) fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblock {
     let superblock = Superblock {
         format: FORMAT,
         generation: 2,
@@ -54,7 +56,7 @@ fn segments_match_the_erase_unit_if_there_is_space() {
     }
 }
 
-fn with_place(place: &str) -> Options {
+pub(super) fn with_place(place: &str) -> Options {
     Options { place: place.parse().expect("a valid place"), ..Options::default() }
 }
 
@@ -82,7 +84,7 @@ fn invalid_units_are_refused() {
     assert!(["1000B", "3KiB", "8KiB"].iter().all(|unit| !fits(unit, 4096) && !fits(unit, 16_384)));
 }
 
-fn shared(handle: &Handle) -> (Health, Rc<Barrier>) {
+pub(super) fn shared(handle: &Handle) -> (Health, Rc<Barrier>) {
     let health = Health::default();
     (health.clone(), Rc::new(Barrier::new(handle.clone(), health)))
 }
@@ -277,7 +279,7 @@ async fn assert_durable(handle: &Handle, superblock: &Superblock) {
     let stored_map = read(handle, layout, superblock).await.unwrap();
     for number in (superblock.data_start().0..superblock.pages).map(PageId) {
         if !units_of(&stored_map.addresses, &layout, number).is_empty() {
-            let bytes = read_page(handle, &stored_map.addresses, &layout, number).await;
+            let bytes = read_page(handle, &stored_map.addresses, &layout, (number, superblock.salt())).await;
             let is_whole = bytes.is_some_and(|bytes| page::is_whole(&bytes, number, superblock.salt()));
             assert!(is_whole, "page {} is lost if the power goes now", number.0);
         }
