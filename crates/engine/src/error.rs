@@ -143,21 +143,19 @@ pub enum Error {
         /// The number of passes over the pages that the backup made.
         passes: u32,
     },
+    /// The store is a shard of a store of several, and a crash has left transactions whose outcome only another shard
+    /// knows.
+    #[error(
+        "{transactions} transactions of this shard are in doubt, because another shard knows their outcome; \
+         open the store with all its drives"
+    )]
+    InDoubt {
+        /// The number of transactions in doubt.
+        transactions: usize,
+    },
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
-    /// The transaction touches keys of two shards.
-    #[error(
-        "a transaction is confined to one shard; key {key} belongs to shard {other}, the transaction to shard {own}"
-    )]
-    CrossShard {
-        /// The key that belongs to another shard; escaped if it is not text.
-        key: String,
-        /// The number of the shard that holds the key.
-        other: usize,
-        /// The number of the shard that the transaction is confined to.
-        own: usize,
-    },
 }
 
 impl Error {

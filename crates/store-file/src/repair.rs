@@ -91,6 +91,9 @@ fn report_of(file: &StoreFile, out: &Path, report: &RepairReport, is_saved: bool
         report
             .guessed
             .then(|| "both superblocks were damaged, so sizes were found from the pages".to_owned()),
+        (report.in_doubt > 0).then(|| {
+            format!("lost: {} transactions in doubt, whose outcome another shard knows", report.in_doubt)
+        }),
         (!report.indexes.is_empty())
             .then(|| format!("indexes to be made again: {}", report.indexes.join(", "))),
     ];

@@ -2,12 +2,14 @@
 
 use super::asking::GoesOn;
 use super::inside::Inside;
+use super::one_state::OneState;
 use super::primitives::{Fair, Primitives};
 use super::retries::{Attempt, RetryQueue};
 use super::scan::{Page, borrowed, owned};
 use super::set;
 use super::shard::{Cell, Seat};
 use crate::memory::catalogue::SHARDS;
+use crate::memory::locks::TxnId;
 use crate::store::transaction::Range;
 use crate::{Direction, Durability, Error, Options, Statistics};
 use fulgurite_base::fnv1a;
@@ -49,6 +51,9 @@ pub struct Db {
 
 struct Shards {
     cells: Vec<Arc<Cell>>,
+    /// The counter of transactions, which all shards share.
+    transactions: Arc<AtomicU64>,
+    states: OneState,
     /// The queue of aborted transactions of each shard.
     retries: Vec<Arc<RetryQueue>>,
     /// The number of this opening of the store, unique within the process.
@@ -107,9 +112,16 @@ impl Db {
         static OPENINGS: AtomicU64 = AtomicU64::new(0);
         let retries = shards.iter().map(|_| RetryQueue::new()).collect();
         let (opening, names) = (OPENINGS.fetch_add(1, Relaxed), Fair::mutex(false));
-        let shards = Arc::new(Shards { cells: shards, retries, opening, names });
+        let transactions = shards[0].at_once(|inside| inside.store.0.transactions.numbers())?;
+        for shard in &shards[1..] {
+            let numbers = Arc::clone(&transactions);
+            shard.at_once(|inside| inside.store.0.transactions.share_numbers(numbers))?;
+        }
+        let states = OneState::default();
+        let shards = Arc::new(Shards { cells: shards, transactions, states, retries, opening, names });
         let db = Db { shards, goes_on: None };
         if !create {
+            db.end_doubt()?;
             db.complete_change()?;
         }
         Ok(db)
@@ -122,7 +134,7 @@ impl Db {
     ///
     /// `goes_on` runs without the lock of the shard. It must not use the transaction whose call waits.
     pub fn asking(&self, goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Db {
-        Db { shards: Arc::clone(&self.shards), goes_on: Some(Arc::new(goes_on)) }
+        Db { shards: Arc::clone(&self.shards), goes_on: Some(GoesOn::new(goes_on)) }
     }
 
     /// Returns the number of shards.
@@ -138,8 +150,35 @@ impl Db {
         }
     }
 
+    /// Returns the shards that hold keys, each with the places of its keys.
+    pub(super) fn by_shard(&self, keys: &[&[u8]]) -> Vec<(usize, Vec<usize>)> {
+        let mut places = vec![Vec::new(); self.shards()];
+        keys.iter().enumerate().for_each(|(place, key)| places[self.shard_of(key)].push(place));
+        places.into_iter().enumerate().filter(|(_, places)| !places.is_empty()).collect()
+    }
+
     pub(super) fn shard(&self, index: usize) -> Seat<'_> {
-        Seat { cell: &self.shards.cells[index], goes_on: self.goes_on.as_ref() }
+        self.shard_asking(index, self.goes_on.as_ref())
+    }
+
+    /// Returns a shard whose calls ask another function than those of the handle.
+    pub(super) fn shard_asking<'a>(&'a self, index: usize, goes_on: Option<&'a GoesOn>) -> Seat<'a> {
+        Seat { cell: &self.shards.cells[index], goes_on }
+    }
+
+    /// Returns the function that the calls of the handle ask.
+    pub(super) fn goes_on(&self) -> Option<&GoesOn> {
+        self.goes_on.as_ref()
+    }
+
+    /// Returns the lock of those who look at several shards.
+    pub(super) fn states(&self) -> &OneState {
+        &self.shards.states
+    }
+
+    /// Returns a number for a transaction of several shards; `None` if there is only one shard.
+    pub(super) fn number_for_several(&self) -> Option<TxnId> {
+        (self.shards() > 1).then(|| TxnId(self.shards.transactions.fetch_add(1, Relaxed)))
     }
 
     /// Returns the mutex of those who change names.
@@ -321,7 +360,7 @@ impl Db {
             let (key, value) = (Box::<[u8]>::from(key), value.map(Box::<[u8]>::from));
             let attempted = &mut attempt;
             let outcome = self.shard(shard).commit(move |inside| {
-                let transaction = inside.begin_transaction(shard, attempted);
+                let transaction = inside.begin_transaction(shard, None, attempted);
                 let durability = durability.unwrap_or_else(|| inside.store.durability());
                 Ok(async move {
                     match value {
@@ -354,6 +393,10 @@ impl Db {
     /// Waits for commits in progress, writes all dirty pages and marks the store as cleanly closed. Its
     /// keepers return. Later calls on any handle fail with [`Error::Closed`], but closing again does nothing.
     pub fn close(&self) -> Result<(), Error> {
+        if self.shards() > 1 {
+            // An error comes back below, from the shard that has it.
+            let _ = self.flush_logs();
+        }
         let closed: Vec<Result<(), Error>> = (0..self.shards())
             .map(|shard| {
                 let outcome = self.shard(shard).run(|inside| {

@@ -15,6 +15,18 @@ const PAGE_ROWS: usize = 256;
 /// says.
 type Fetch<'a> = Box<dyn FnMut(usize, Range<'_>, Direction, usize) -> Result<Vec<IndexRow>, Error> + 'a>;
 
+/// Merges the first rows of each shard, which are in order, and returns the first ones of all.
+pub(super) fn merge(rows: Vec<Vec<IndexRow>>, direction: Direction, most: usize) -> Vec<IndexRow> {
+    let mut rows: Vec<IndexRow> = rows.into_iter().flatten().collect();
+    // The sort is stable, so equal rows of a shard keep their order.
+    rows.sort_by(|a, b| {
+        let order = (&a.index_key, &a.key).cmp(&(&b.index_key, &b.key));
+        if direction == Direction::Forward { order } else { order.reverse() }
+    });
+    rows.truncate(most);
+    rows
+}
+
 /// The state of the iteration in one shard.
 struct Part {
     /// The index entries that were not fetched yet.

@@ -3,13 +3,15 @@
 use super::confined::Confined;
 use super::jobs::{Broken, Core, Job, Next};
 use super::retries::Attempt;
+use crate::memory::decisions::Decisions;
+use crate::memory::locks::{TxnId, WaitsFor};
 use crate::store::names::Locked;
 use crate::{BulkLoad, Error, Options, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError, TaskId};
 use rustc_hash::FxHashMap;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell, RefMut};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -63,7 +65,11 @@ impl Inside {
         let executor = Executor::of_any(device);
         let handle = executor.handle();
         let store = run_first(&executor, async move {
-            if create { Store::create(handle, options).await } else { Store::open(handle, options).await }
+            if create {
+                Store::create(handle, options).await
+            } else {
+                Store::open_shard(handle, options).await
+            }
         })?;
         Ok(Inside {
             store,
@@ -84,20 +90,55 @@ impl Inside {
         self.drawn
     }
 
-    /// Begins a transaction in this shard, which is `shard`. If it repeats an attempt in this shard, it gets the age
-    /// and the turn of it. Otherwise it is the first attempt, and is put into `attempt`.
-    pub(super) fn begin_transaction(&self, shard: usize, attempt: &mut Option<Attempt>) -> Transaction {
-        match attempt {
-            Some(again) if again.shard == shard => {
-                let turn = again.turn.take();
-                self.store.begin_again(again.first, turn.map(|turn| Box::new(turn) as Box<dyn Any>))
-            }
-            _ => {
-                let transaction = self.store.begin();
-                *attempt = Some(Attempt { shard, first: transaction.number(), turn: None });
-                transaction
-            }
-        }
+    /// Begins a transaction in this shard, which is `shard`; `txn` is its number if it began in another one. If it
+    /// repeats an attempt, it gets the age of the first one, and the turn if that is of this shard. Otherwise it is the
+    /// first attempt, and is put into `attempt`.
+    pub(super) fn begin_transaction(
+        &self,
+        shard: usize,
+        txn: Option<TxnId>,
+        attempt: &mut Option<Attempt>,
+    ) -> Transaction {
+        let turn = attempt.as_mut().filter(|again| again.shard == shard).and_then(|again| again.turn.take());
+        let turn = turn.map(|turn| Box::new(turn) as Box<dyn Any>);
+        let first = attempt.as_ref().map(|attempt| attempt.first);
+        let transaction = match (txn, first) {
+            (Some(txn), first) => self.store.begin_side(txn, first.unwrap_or(txn), turn),
+            (None, Some(first)) => self.store.begin_again(first, turn),
+            (None, None) => self.store.begin(),
+        };
+        attempt.get_or_insert_with(|| Attempt { shard, first: transaction.number(), turn: None });
+        transaction
+    }
+
+    /// Borrows the decisions about transactions of several shards.
+    pub(super) fn decisions(&self) -> Ref<'_, Decisions> {
+        self.store.0.transactions.decisions()
+    }
+
+    /// Borrows the decisions, to change them.
+    pub(super) fn decisions_mut(&self) -> RefMut<'_, Decisions> {
+        self.store.0.transactions.decisions_mut()
+    }
+
+    /// Returns the edges of the waits-for graph of the shard.
+    pub(super) fn edges(&self) -> Vec<WaitsFor> {
+        self.store.0.transactions.locks().edges()
+    }
+
+    /// Counts a deadlock that the lock manager of the shard did not see.
+    pub(super) fn count_deadlock(&self) {
+        self.store.0.counters.count(|counts| counts.deadlocks += 1);
+    }
+
+    /// Returns an open transaction.
+    pub(super) fn transaction(&self, number: u64) -> Result<Rc<Transaction>, Error> {
+        self.transactions.get(&number).cloned().ok_or(Error::Closed)
+    }
+
+    /// Takes an open transaction out of the list, to end it. Every call of it has completed, so no task uses it.
+    pub(super) fn take_transaction(&mut self, number: u64) -> Result<Transaction, Error> {
+        self.transactions.remove(&number).and_then(Rc::into_inner).ok_or(Error::Closed)
     }
 
     /// Runs `work` to completion before any other thread uses the store.

@@ -2,6 +2,7 @@
 
 use super::db::{Db, Table};
 use super::inside::LoadSlot;
+use crate::memory::locks::TxnId;
 use crate::{Error, Record};
 use std::rc::Rc;
 
@@ -24,7 +25,8 @@ impl Db {
     /// unless the error occurred in the last step: this step finishes the shards one by one, so some may be
     /// filled. Returns the number of bytes of keys and values.
     pub fn bulk_load(&self, table: &Table, records: impl IntoIterator<Item = Record>) -> Result<u64, Error> {
-        let mut parts = self.each(|shard| Part::begin(self, self.table_in(table, shard)?, shard))?;
+        let txn = self.number_for_several();
+        let mut parts = self.each(|shard| Part::begin(self, self.table_in(table, shard)?, shard, txn))?;
         for record in records {
             parts[self.shard_of(&record.0)].push(record)?;
         }
@@ -36,12 +38,12 @@ impl Db {
 }
 
 impl<'a> Part<'a> {
-    fn begin(db: &'a Db, table: crate::Table, shard: usize) -> Result<Part<'a>, Error> {
+    fn begin(db: &'a Db, table: crate::Table, shard: usize, txn: Option<TxnId>) -> Result<Part<'a>, Error> {
         let number = db.shard(shard).run(move |inside| {
             let (store, number, slot) = (inside.store.clone(), inside.draw(), LoadSlot::default());
             inside.loads.insert(number, Rc::clone(&slot));
             Ok(async move {
-                slot.replace(Some(store.begin_load(table).await?));
+                slot.replace(Some(store.begin_load_as(table, txn).await?));
                 Ok(number)
             })
         })?;

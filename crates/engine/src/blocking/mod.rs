@@ -1,7 +1,8 @@
 //! A handle to the store that any thread may use.
 //!
 //! A [`Db`] is one store in one or several *shards*. Each shard has its own drive, pool, log and executor,
-//! and is used by one thread at a time. The hash of a key selects its shard. There are no internal threads:
+//! and is used by one thread at a time. The hash of a key selects its shard. Transactions, scans and snapshots cover
+//! all shards. There are no internal threads:
 //! the calling thread does the work. It reads data in memory under the shard's lock in less than a
 //! microsecond. A call that has to wait for the drive waits without the lock.
 //!
@@ -30,6 +31,7 @@
 //! the last handle do so too. To perform background work while no call waits, run [`Db::keepers`] in threads.
 
 mod primitives;
+mod one_state;
 mod asking;
 mod confined;
 mod jobs;
@@ -43,6 +45,10 @@ mod retries;
 mod inside;
 mod shard;
 mod db;
+mod doubt;
+mod cycles;
+mod side;
+mod across;
 mod names;
 mod snapshot;
 mod transaction;

@@ -10,6 +10,7 @@ use super::inside::DropSlot;
 use super::primitives::{Fair, Primitives};
 use crate::format::page::get_u32;
 use crate::memory::catalogue::SHARDS;
+use crate::memory::locks::TxnId;
 use crate::store::names::Kind;
 use crate::{Durability, Error, Store};
 use std::rc::Rc;
@@ -153,9 +154,9 @@ impl Db {
 
     fn drop_named(&self, name: &str, kind: Kind) -> Result<(), Error> {
         // Locks wait for transactions, so the threads that change other names need not wait for them.
-        let mut locks = Vec::with_capacity(self.shards());
+        let (mut locks, txn) = (Vec::with_capacity(self.shards()), self.number_for_several());
         for shard in 0..self.shards() {
-            match self.lock_for_drop(shard, name, kind) {
+            match self.lock_for_drop(shard, name, kind, txn) {
                 // A crash may have come before the shard had the table.
                 Err(Error::NoTable(_)) if shard > 0 => locks.push(None),
                 lock => locks.push(Some(lock?)),
@@ -182,13 +183,19 @@ impl Db {
             .map(drop)
     }
 
-    fn lock_for_drop(&self, shard: usize, name: &str, kind: Kind) -> Result<Lock<'_>, Error> {
+    fn lock_for_drop(
+        &self,
+        shard: usize,
+        name: &str,
+        kind: Kind,
+        txn: Option<TxnId>,
+    ) -> Result<Lock<'_>, Error> {
         let name: Arc<str> = name.into();
         let number = self.shard(shard).run(move |inside| {
             let (store, number, slot) = (inside.store.clone(), inside.draw(), DropSlot::default());
             inside.drops.insert(number, Rc::clone(&slot));
             Ok(async move {
-                slot.replace(Some(store.lock_for_drop(&name, kind).await?));
+                slot.replace(Some(store.lock_for_drop(&name, kind, txn).await?));
                 Ok(number)
             })
         })?;

@@ -6,6 +6,9 @@
 //! aborted transaction waits for its *turn*. One aborted transaction of a shard has the turn. It passes the turn
 //! on when it releases its locks, to the transaction whose first attempt was earliest.
 //!
+//! A transaction of several shards waits for the turn of the shard in which it was aborted. It passes that turn on when
+//! it releases its locks there, and its other locks at the same moment.
+//!
 //! - A transaction that is never aborted does not touch the queue.
 //! - A thread that waits for its turn holds no lock of the store and has no job in the core. The turn is a
 //!   guard, which is inside the transaction, so every end of the transaction passes it on.
@@ -86,11 +89,11 @@ impl Drop for RetryTurn {
 
 /// An attempt to run a transaction.
 pub(super) struct Attempt {
-    /// The index of the shard.
+    /// The index of the shard in which the transaction began, or in which it was aborted.
     pub shard: usize,
-    /// The number that the first attempt had in the shard.
+    /// The number of the first attempt.
     pub first: TxnId,
-    /// The turn, until the transaction has begun; `None` if it has none.
+    /// The turn of the shard, until the transaction has begun there; `None` if it has none.
     pub turn: Option<RetryTurn>,
 }
 
@@ -130,7 +133,7 @@ mod tests {
                     thread::yield_now();
                 }
             }
-            let never: GoesOn = Arc::new(|| false);
+            let never = GoesOn::new(|| false);
             assert!(matches!(queue.take(TxnId(3), Some(&never)), Err(Error::GivenUp)));
             drop(turn);
         });

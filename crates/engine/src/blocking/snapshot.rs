@@ -1,14 +1,13 @@
 //! Snapshots through the handle for threads.
 
 use super::db::{Db, Index, Table};
-use super::index_rows::IndexRows;
+use super::index_rows::{IndexRows, merge};
 use super::scan::{PAGE_RECORDS, Page, Records, Source, borrowed, owned};
 use crate::store::transaction::Range;
 use crate::{Direction, Error, IndexRow};
 use std::rc::Rc;
 
-/// A snapshot of each shard: everything that was committed there when the snapshot was taken, and nothing
-/// later.
+/// A snapshot: everything that was committed when it was taken, and nothing later. It is one state of all shards.
 ///
 /// A read may fail with [`Error::SnapshotTooOld`] once the old values that it needs were dropped to free
 /// memory.
@@ -20,7 +19,7 @@ pub struct Snapshot {
 
 impl Db {
     /// Returns the committed values of several keys. Those that are not in memory are read from each drive in
-    /// parallel. Values from one shard belong to one state.
+    /// parallel. All values belong to one state.
     pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         loop {
             let found = self.snapshot_of(keys)?.get_many(table, keys);
@@ -30,15 +29,15 @@ impl Db {
         }
     }
 
-    /// Scans the committed records of a range, in order over all shards. All records of a shard belong to one
-    /// state, which is fixed when its first record is fetched. With a limit below [`PAGE_RECORDS`] there is a
-    /// single fetch from each shard, which keeps no snapshot open.
+    /// Scans the committed records of a range, in order over all shards. All records belong to one state, which is
+    /// fixed when the first record is fetched, and a later fetch may fail with [`Error::SnapshotTooOld`]. With one
+    /// shard and a limit below [`PAGE_RECORDS`] there is a single fetch, which keeps no snapshot open.
     pub fn scan(&self, table: &Table, range: Range<'_>, direction: Direction) -> Records<'_> {
         let (table, mut snapshot) = (table.clone(), None);
         Records::new(self.shards(), range, direction, move |shard, range, direction, most| {
-            // A fetch with a smaller limit than a page is the only one from its shard, so it needs no
-            // snapshot.
-            if most < PAGE_RECORDS && snapshot.is_none() {
+            // A fetch with a smaller limit than a page is the only one from its shard. If there are no other shards, it
+            // needs no snapshot.
+            if self.shards() == 1 && most < PAGE_RECORDS && snapshot.is_none() {
                 return self.page(&table, shard, range, direction, most);
             }
             let snapshot = match &mut snapshot {
@@ -50,7 +49,7 @@ impl Db {
     }
 
     /// Iterates over the committed rows of a range of an index, in the order of the index over all shards, and reads
-    /// them in parts. All rows of a shard belong to one state, which is fixed when its first row is fetched.
+    /// them in parts. All rows belong to one state, which is fixed when the first row is fetched.
     pub fn index_rows(&self, index: &Index, range: Range<'_>, direction: Direction) -> IndexRows<'_> {
         let (index, mut snapshot) = (index.clone(), None);
         IndexRows::new(self.shards(), range, direction, move |shard, range, direction, most| {
@@ -62,7 +61,8 @@ impl Db {
         })
     }
 
-    /// Takes a snapshot of the committed state of each shard, one shard after the other.
+    /// Takes a snapshot of the committed state. With several shards it waits for transactions of several shards that
+    /// are about to become visible, which takes about as long as a flush of the log.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         Snapshot::new(self, |_| true)
     }
@@ -77,14 +77,9 @@ impl Db {
 impl Snapshot {
     pub(super) fn new(db: &Db, is_wanted: impl Fn(usize) -> bool) -> Result<Snapshot, Error> {
         let mut snapshot = Snapshot { db: db.clone(), numbers: vec![None; db.shards()] };
-        for shard in (0..db.shards()).filter(|shard| is_wanted(*shard)) {
-            let number = db.shard(shard).at_once(|inside| {
-                let number = inside.draw();
-                inside.snapshots.insert(number, Rc::new(inside.store.snapshot()));
-                number
-            })?;
-            snapshot.numbers[shard] = Some(number);
-        }
+        let wanted: Vec<usize> = (0..db.shards()).filter(|shard| is_wanted(*shard)).collect();
+        let _alone = (wanted.len() > 1).then(|| db.states().alone());
+        take(db, &wanted, &mut snapshot.numbers)?;
         Ok(snapshot)
     }
 
@@ -102,12 +97,7 @@ impl Snapshot {
     /// Returns the values of several keys. Those that are not in memory are read from each drive in parallel.
     pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let mut values = vec![None; keys.len()];
-        for shard in 0..self.db.shards() {
-            let places: Vec<usize> =
-                (0..keys.len()).filter(|place| self.db.shard_of(keys[*place]) == shard).collect();
-            if places.is_empty() {
-                continue;
-            }
+        for (shard, places) in self.db.by_shard(keys) {
             let own: Vec<Box<[u8]>> = places.iter().map(|place| keys[*place].into()).collect();
             let (number, table) = (self.number(shard)?, self.db.table_in(table, shard)?);
             let found = self.db.shard(shard).run(move |inside| {
@@ -117,9 +107,7 @@ impl Snapshot {
                     snapshot.get_many(table, &keys).await
                 })
             })?;
-            for (place, value) in std::iter::zip(places, found) {
-                values[place] = value;
-            }
+            std::iter::zip(places, found).for_each(|(place, value)| values[place] = value);
         }
         Ok(values)
     }
@@ -183,8 +171,8 @@ impl Snapshot {
         let mut rows = Vec::new();
         for shard in 0..self.db.shards() {
             let (number, index, range) = (self.number(shard)?, self.db.index_in(index, shard)?, owned(range));
-            rows.append(
-                &mut self.db.shard(shard).run(move |inside| {
+            rows.push(
+                self.db.shard(shard).run(move |inside| {
                     let snapshot = find(&inside.snapshots, number)?;
                     Ok(async move {
                         snapshot.index_scan(index, borrowed(&range), direction).limit(most).all().await
@@ -192,19 +180,25 @@ impl Snapshot {
                 })?,
             );
         }
-        // The rows of each shard are in order already. The sort is stable, so equal rows of a shard keep
-        // their order.
-        rows.sort_by(|a, b| {
-            let order = (&a.index_key, &a.key).cmp(&(&b.index_key, &b.key));
-            if direction == Direction::Forward { order } else { order.reverse() }
-        });
-        rows.truncate(most);
-        Ok(rows)
+        Ok(merge(rows, direction, most))
     }
 
     fn number(&self, shard: usize) -> Result<u64, Error> {
         self.numbers[shard].ok_or(Error::Closed)
     }
+}
+
+/// Takes a snapshot of each of these shards, which are in ascending order. All of them are locked together, so nothing
+/// happens between the first and the last one.
+fn take(db: &Db, shards: &[usize], numbers: &mut [Option<u64>]) -> Result<(), Error> {
+    let Some((shard, others)) = shards.split_first() else { return Ok(()) };
+    db.shard(*shard).at_once(|inside| {
+        take(db, others, numbers)?;
+        let number = inside.draw();
+        inside.snapshots.insert(number, Rc::new(inside.store.snapshot()));
+        numbers[*shard] = Some(number);
+        Ok(())
+    })?
 }
 
 fn find<T>(begun: &rustc_hash::FxHashMap<u64, Rc<T>>, number: u64) -> Result<Rc<T>, Error> {

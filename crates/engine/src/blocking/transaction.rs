@@ -1,59 +1,39 @@
 //! Transactions through the handle for threads.
 
+use super::across;
 use super::db::{Db, Index, Table};
-use super::index_rows::IndexRows;
-use super::retries::Attempt;
+use super::index_rows::{IndexRows, merge};
 use super::scan::{Page, Records, Source, borrowed, owned};
+use super::side::{Common, Side, Write, write_all};
 use crate::store::transaction::Range;
 use crate::{Direction, Durability, Error, IndexRow, Transaction as Inner};
 use std::future::Future;
-use std::ops::Bound;
 use std::rc::Rc;
 
 /// A transaction: reads and writes of several tables that take effect together or not at all, isolated from
 /// all others.
 ///
-/// It is confined to the shard of the first key that it accesses. A key of another shard fails with
-/// [`Error::CrossShard`], after which the transaction can continue. [`Error::Deadlock`] from any method means
-/// that the transaction was aborted: drop it and retry, or use [`Db::transact`]. Dropping a transaction
-/// without a commit undoes it.
+/// [`Error::Deadlock`] from any method means that the transaction was aborted to resolve a deadlock: drop it and retry,
+/// or use [`Db::transact`]. Dropping a transaction without a commit undoes it.
 ///
-/// Writes are buffered in the handle. They are sent to the shard, and lock their keys, with the next call
-/// that reads, with the commit, or when the buffer is full. An error that only the shard can detect is
+/// Writes are buffered in the handle, for each shard. They are sent to the shard, and lock their keys, with the next
+/// call that reads there, with the commit, or when the buffer is full. An error that only the shard can detect is
 /// returned by the call that sends the write, and by all later ones. To lock a key before writing it, read it
 /// with [`Transaction::get_for_update`].
+///
+/// A commit in several shards takes two flushes, one after the other, and is durable when it returns, whatever its
+/// durability is.
 ///
 /// A thread that waits for a lock which another transaction of the same thread holds waits for ever, unless
 /// its calls can be cancelled ([`Db::asking`]).
 pub struct Transaction {
-    db: Db,
-    /// The index of the shard; `None` until the transaction accesses a key.
-    shard: Option<usize>,
-    /// The number of the transaction in its shard; `None` until the shard knows it.
-    number: Option<u64>,
-    /// The attempt that the transaction is; `None` for the first one until the shard knows it.
-    attempt: Option<Attempt>,
-    gathered: Vec<Write>,
-    gathered_bytes: usize,
-    /// The error of an earlier batch of writes; `None` if there was none.
-    failed: Option<Error>,
-    /// Whether the transaction was aborted to resolve a deadlock.
-    is_aborted: bool,
+    /// The sides of the transaction, one for each shard that it has used.
+    sides: Vec<Side>,
+    common: Common,
 }
-
-/// A buffered write.
-struct Write {
-    table: crate::Table,
-    key: Box<[u8]>,
-    value: Option<Box<[u8]>>,
-}
-
-/// The maximum number of buffered writes, and of their bytes. Writes are buffered because each call of the
-/// shard takes its lock.
-const MOST_GATHERED: (usize, usize) = (64, 64 << 10);
 
 impl Db {
-    /// Begins a transaction. It is confined to the shard of the first key that it accesses.
+    /// Begins a transaction.
     pub fn begin(&self) -> Transaction {
         Transaction::new(self)
     }
@@ -71,10 +51,10 @@ impl Db {
         let mut attempt = None;
         loop {
             let mut transaction = self.begin();
-            transaction.attempt = attempt;
+            transaction.common.attempt = attempt;
             let outcome = work(&mut transaction);
             let outcome = outcome.and_then(|value| transaction.end(None).map(|()| value).map_err(E::from));
-            let (last, is_aborted) = (transaction.attempt.take(), transaction.is_aborted);
+            let (last, is_aborted) = (transaction.common.attempt.take(), transaction.common.is_aborted);
             drop(transaction);
             // An aborted transaction had no effect. It is repeated, whatever error its closure made of that.
             if outcome.is_ok() || !is_aborted {
@@ -87,46 +67,45 @@ impl Db {
 
 impl Transaction {
     pub(super) fn new(db: &Db) -> Transaction {
-        Transaction {
+        let common = Common {
             db: db.clone(),
-            shard: None,
-            number: None,
+            txn: None,
+            is_across: false,
             attempt: None,
-            gathered: Vec::new(),
-            gathered_bytes: 0,
             failed: None,
             is_aborted: false,
-        }
+        };
+        Transaction { sides: Vec::new(), common }
     }
 
     /// Returns the value of a key, under a shared lock; `None` if the key has none.
     pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
-        let table = self.db.table_in(table, shard)?;
+        let (shard, key) = (self.db().shard_of(key), Box::<[u8]>::from(key));
+        let table = self.db().table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.get(table, &key).await })
     }
 
     /// Returns the value of a key that the transaction will write, under an exclusive lock. A later write
     /// then needs no lock upgrade, which could cause a deadlock.
     pub fn get_for_update(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
-        let table = self.db.table_in(table, shard)?;
+        let (shard, key) = (self.db().shard_of(key), Box::<[u8]>::from(key));
+        let table = self.db().table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.get_for_update(table, &key).await })
     }
 
-    /// Returns the values of several keys of one shard. Those that are not in memory are read in parallel.
+    /// Returns the values of several keys. Those that are not in memory are read from each drive in parallel.
     pub fn get_many(&mut self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let Some(first) = keys.first() else { return Ok(Vec::new()) };
-        let shard = self.shard_for(first)?;
-        if let Some(other) = keys.iter().find(|key| self.db.shard_of(key) != shard) {
-            return Err(self.cross_shard(other, shard));
+        let mut values = vec![None; keys.len()];
+        for (shard, places) in self.db().by_shard(keys) {
+            let table = self.db().table_in(table, shard)?;
+            let own: Vec<Box<[u8]>> = places.iter().map(|place| keys[*place].into()).collect();
+            let found = self.run(shard, move |inner| async move {
+                let keys: Vec<&[u8]> = own.iter().map(|key| &**key).collect();
+                inner.get_many(table, &keys).await
+            })?;
+            std::iter::zip(places, found).for_each(|(place, value)| values[place] = value);
         }
-        let table = self.db.table_in(table, shard)?;
-        let keys: Vec<Box<[u8]>> = keys.iter().map(|key| Box::from(*key)).collect();
-        self.run(shard, move |inner| async move {
-            let keys: Vec<&[u8]> = keys.iter().map(|key| &**key).collect();
-            inner.get_many(table, &keys).await
-        })
+        Ok(values)
     }
 
     /// Writes a record.
@@ -140,57 +119,28 @@ impl Transaction {
     }
 
     fn write(&mut self, table: &Table, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
-        let shard = self.shard_for(key)?;
-        let (table, longest) = (self.db.table_in(table, shard)?, self.db.longest_key(shard));
+        let shard = self.db().shard_of(key);
+        let (table, longest) = (self.db().table_in(table, shard)?, self.db().longest_key(shard));
         if key.len() > longest {
             return Err(Error::KeyTooLong { bytes: key.len(), longest });
         }
-        self.check()?;
-        self.shard = Some(shard);
-        self.gathered_bytes += key.len() + value.map_or(0, <[u8]>::len);
-        self.gathered.push(Write { table, key: key.into(), value: value.map(Box::from) });
-        let (most, most_bytes) = MOST_GATHERED;
-        if self.gathered.len() >= most || self.gathered_bytes >= most_bytes {
-            self.send(shard)
-        } else {
-            Ok(())
-        }
+        self.common.check()?;
+        let (side, common) = self.side(shard);
+        let is_full = side.gather(Write { table, key: key.into(), value: value.map(Box::from) });
+        if is_full { side.send(common) } else { Ok(()) }
     }
 
-    /// Fails if earlier writes failed: the transaction must not continue without them.
-    fn check(&self) -> Result<(), Error> {
-        self.failed.clone().map_or(Ok(()), Err)
-    }
-
-    /// Sends the buffered writes to the shard.
-    fn send(&mut self, shard: usize) -> Result<(), Error> {
-        let writes = self.take_gathered();
-        if writes.is_empty() {
-            return Ok(());
-        }
-        let sent = self.ask(shard, move |inner| async move { write_all(&inner, writes).await });
-        self.failed = sent.clone().err();
-        sent
-    }
-
-    fn take_gathered(&mut self) -> Vec<Write> {
-        self.gathered_bytes = 0;
-        std::mem::take(&mut self.gathered)
-    }
-
-    /// Scans the records of a range. Until the transaction ends, no other transaction can insert into the
-    /// part that was read, or delete from it. Every shard has keys of the range, so with several shards this
-    /// fails with [`Error::CrossShard`].
+    /// Scans the records of a range, in order over all shards. Until the transaction ends, no other transaction can
+    /// insert into the part that was read, or delete from it.
     pub fn scan(
         &mut self,
         table: &Table,
         range: Range<'_>,
         direction: Direction,
     ) -> Result<Records<'_>, Error> {
-        let shard = self.only_shard(range)?;
-        let table = self.db.table_in(table, shard)?;
-        Ok(Records::new(1, range, direction, move |_, range, direction, most| {
-            self.page(table, shard, range, direction, most)
+        let tables = self.db().each(|shard| self.db().table_in(table, shard))?;
+        Ok(Records::new(tables.len(), range, direction, move |shard, range, direction, most| {
+            self.page(tables[shard], shard, range, direction, most)
         }))
     }
 
@@ -208,35 +158,41 @@ impl Transaction {
         })
     }
 
-    /// Deletes the records of a range, and returns their number; see [`crate::Transaction::delete_range`]. With several
-    /// shards this fails with [`Error::CrossShard`].
+    /// Deletes the records of a range, and returns their number; see [`crate::Transaction::delete_range`]. After an
+    /// error in one of several shards the transaction cannot continue.
     pub fn delete_range(&mut self, table: &Table, range: Range<'_>) -> Result<u64, Error> {
-        let shard = self.only_shard(range)?;
-        let (table, range) = (self.db.table_in(table, shard)?, owned(range));
-        self.run(shard, move |inner| async move { inner.delete_range(table, borrowed(&range)).await })
+        let tables = self.db().each(|shard| self.db().table_in(table, shard))?;
+        let mut count = 0;
+        for (shard, table) in tables.into_iter().enumerate() {
+            let range = owned(range);
+            let deleted = self
+                .run(shard, move |inner| async move { inner.delete_range(table, borrowed(&range)).await });
+            if self.db().shards() > 1 {
+                self.common.failed = self.common.failed.take().or(deleted.clone().err());
+            }
+            count += deleted?;
+        }
+        Ok(count)
     }
 
-    /// Iterates over the rows of a range of an index in order, and reads them in parts. Until the transaction ends, no
-    /// other one can change which rows the part that was read has. With several shards this fails with
-    /// [`Error::CrossShard`].
+    /// Iterates over the rows of a range of an index, in the order of the index over all shards, and reads them in
+    /// parts. Until the transaction ends, no other one can change which rows the part that was read has.
     pub fn index_rows(
         &mut self,
         index: &Index,
         range: Range<'_>,
         direction: Direction,
     ) -> Result<IndexRows<'_>, Error> {
-        let shard = self.only_shard(range)?;
-        let index = self.db.index_in(index, shard)?;
-        Ok(IndexRows::new(1, range, direction, move |_, range, direction, most| {
-            let range = owned(range);
+        let indexes = self.db().each(|shard| self.db().index_in(index, shard))?;
+        Ok(IndexRows::new(indexes.len(), range, direction, move |shard, range, direction, most| {
+            let (index, range) = (indexes[shard], owned(range));
             self.run(shard, move |inner| async move {
                 inner.index_entries(index, borrowed(&range), direction).limit(most).all().await
             })
         }))
     }
 
-    /// Returns the first rows of a range of an index, at most `most`. With several shards this fails with
-    /// [`Error::CrossShard`].
+    /// Returns the first rows of a range of an index, at most `most`, in the order of the index over all shards.
     pub fn index_scan(
         &mut self,
         index: &Index,
@@ -244,11 +200,15 @@ impl Transaction {
         direction: Direction,
         most: usize,
     ) -> Result<Vec<IndexRow>, Error> {
-        let shard = self.only_shard(range)?;
-        let (index, range) = (self.db.index_in(index, shard)?, owned(range));
-        self.run(shard, move |inner| async move {
-            inner.index_scan(index, borrowed(&range), direction).limit(most).all().await
-        })
+        let indexes = self.db().each(|shard| self.db().index_in(index, shard))?;
+        let mut rows = Vec::new();
+        for (shard, index) in indexes.into_iter().enumerate() {
+            let range = owned(range);
+            rows.push(self.run(shard, move |inner| async move {
+                inner.index_scan(index, borrowed(&range), direction).limit(most).all().await
+            })?);
+        }
+        Ok(merge(rows, direction, most))
     }
 
     /// Commits with the default durability of the store.
@@ -262,111 +222,78 @@ impl Transaction {
     }
 
     fn end(&mut self, durability: Option<Durability>) -> Result<(), Error> {
-        self.check()?;
-        let Some(shard) = self.shard else { return Ok(()) };
-        let (number, writes) = (self.number.take(), self.take_gathered());
-        let attempt = &mut self.attempt;
-        let outcome = self.db.shard(shard).commit(move |inside| {
-            // Every call has completed, so no other task uses the transaction.
-            let inner = match number {
-                Some(number) => {
-                    inside.transactions.remove(&number).and_then(Rc::into_inner).ok_or(Error::Closed)?
-                }
-                None => inside.begin_transaction(shard, attempt),
-            };
-            let durability = durability.unwrap_or_else(|| inside.store.durability());
-            Ok(async move {
-                write_all(&inner, writes).await?;
-                inner.commit_with(durability).await
-            })
-        });
-        self.is_aborted |= outcome == Err(Error::Deadlock);
-        outcome
+        self.common.check()?;
+        match &mut self.sides[..] {
+            [] => Ok(()),
+            [side] => end_alone(side, &mut self.common, durability),
+            sides => across::commit(sides, &mut self.common, durability),
+        }
     }
 
-    /// Runs `work` in the transaction, after sending its buffered writes.
+    /// Runs `work` in the transaction, after sending its buffered writes to the shard.
     fn run<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
         W: FnOnce(Rc<Inner>) -> F + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
-        self.check()?;
-        self.send(shard)?;
-        self.ask(shard, work)
+        self.common.check()?;
+        let (side, common) = self.side(shard);
+        side.send(common)?;
+        side.ask(common, work)
     }
 
-    /// Runs `work` in the transaction. The first call begins the transaction in its shard.
-    fn ask<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        W: FnOnce(Rc<Inner>) -> F + Send,
-        F: Future<Output = Result<T, Error>> + 'static,
-    {
-        self.shard = Some(shard);
-        let (number, attempt) = (&mut self.number, &mut self.attempt);
-        let outcome = self.db.shard(shard).run(move |inside| {
-            let number = *number.get_or_insert_with(|| {
-                let number = inside.draw();
-                let transaction = inside.begin_transaction(shard, attempt);
-                inside.transactions.insert(number, Rc::new(transaction));
-                number
-            });
-            let inner = inside.transactions.get(&number).cloned().ok_or(Error::Closed)?;
-            Ok(work(inner))
+    /// Returns the side of the transaction in a shard, which begins with its first call.
+    fn side(&mut self, shard: usize) -> (&mut Side, &mut Common) {
+        let Transaction { sides, common } = self;
+        let place = sides.iter().position(|side| side.shard == shard).unwrap_or_else(|| {
+            if !sides.is_empty() {
+                common.is_across = true;
+                common.txn = common.txn.or_else(|| common.db.number_for_several());
+            }
+            sides.push(Side::new(shard));
+            sides.len() - 1
         });
-        self.is_aborted |= matches!(outcome, Err(Error::Deadlock));
-        outcome
+        (&mut sides[place], common)
     }
 
-    /// Returns the shard of `key`. Fails if it is not the shard of the transaction.
-    fn shard_for(&self, key: &[u8]) -> Result<usize, Error> {
-        let shard = self.db.shard_of(key);
-        match self.shard {
-            Some(own) if own != shard => Err(self.cross_shard(key, own)),
-            _ => Ok(shard),
-        }
-    }
-
-    /// Returns the only shard. Fails if there are several shards.
-    fn only_shard(&self, (low, _): Range<'_>) -> Result<usize, Error> {
-        if self.db.shards() == 1 {
-            return Ok(0);
-        }
-        let key = match low {
-            Bound::Included(key) | Bound::Excluded(key) => String::from_utf8_lossy(key).into_owned(),
-            Bound::Unbounded => String::new(),
-        };
-        let own = self.shard.unwrap_or(0);
-        // Any other shard has keys of the range too, so the scan would cross shards.
-        Err(Error::CrossShard {
-            key: format!("of the range from `{key}`"),
-            other: usize::from(own == 0),
-            own,
-        })
-    }
-
-    fn cross_shard(&self, key: &[u8], own: usize) -> Error {
-        Error::CrossShard {
-            key: String::from_utf8_lossy(key).into_owned(),
-            other: self.db.shard_of(key),
-            own,
-        }
+    fn db(&self) -> &Db {
+        &self.common.db
     }
 }
 
-async fn write_all(inner: &Inner, writes: Vec<Write>) -> Result<(), Error> {
-    for Write { table, key, value } in writes {
-        inner.write(table, key, value).await?;
+/// Commits a transaction with one side.
+fn end_alone(side: &mut Side, common: &mut Common, durability: Option<Durability>) -> Result<(), Error> {
+    let (shard, number, writes) = (side.shard, side.number.take(), side.take_gathered());
+    let attempt = &mut common.attempt;
+    let outcome = common.db.shard(shard).commit(move |inside| {
+        let inner = match number {
+            Some(number) => inside.take_transaction(number)?,
+            None => inside.begin_transaction(shard, None, attempt),
+        };
+        let durability = durability.unwrap_or_else(|| inside.store.durability());
+        Ok(async move {
+            write_all(&inner, writes).await?;
+            inner.commit_with(durability).await
+        })
+    });
+    if outcome == Err(Error::Deadlock) {
+        common.abort(shard);
     }
-    Ok(())
+    outcome
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if let (Some(shard), Some(number)) = (self.shard, self.number) {
-            // An error is ignored, because a broken shard has nothing to undo.
-            let _ = self.db.shard(shard).at_once(|inside| drop(inside.transactions.remove(&number)));
+        for side in &mut self.sides {
+            if let Some(number) = side.number.take() {
+                // An error is ignored, because a broken shard has nothing to undo.
+                let _ = self
+                    .common
+                    .db
+                    .shard(side.shard)
+                    .at_once(|inside| drop(inside.transactions.remove(&number)));
+            }
         }
     }
 }

@@ -29,7 +29,8 @@ impl Db {
     /// returns the target of the shard with this number. The methods of a sink run under the lock of the shard, so
     /// they should not block; they may wait with the handle.
     ///
-    /// The images of several shards are made one after the other, so they are not one state of the store.
+    /// The images of several shards are made one after the other, so they are not one state of the store: a transaction
+    /// of several shards may be in some of them only.
     pub fn backup_into<S: Sink + 'static>(
         &self,
         mut sink: impl FnMut(usize, Handle) -> Result<S, Error> + Send,

@@ -2,7 +2,8 @@
 //!
 //! A record is `length (4), CRC-32C of the record's LSN and of the payload (4), payload`. The payload
 //! consists of a list of structure changes, followed by a list of operations. Each list is preceded by its
-//! length. Lengths and counts are LEB128 numbers.
+//! length. Lengths and counts are LEB128 numbers. A record of a transaction of several shards has a third
+//! part (see [`Part`]); any other record ends behind the operations.
 //!
 //! *Operations* are logical and absolute: they set the value of a key in a tree, or delete the key.
 //! Operations are idempotent, and redoing older ones before newer ones gives the same result, so pages need
@@ -11,8 +12,10 @@
 //! record is applied as a whole.
 
 use crate::Lsn;
+use crate::format::number::{put_bytes, put_number, take_byte, take_bytes, take_number};
 use crate::format::page::node::{Cell, Node, NodeMut, longest_key, longest_record};
 use crate::format::page::{self, Kind, map};
+use crate::format::part::{Part, PartRef};
 use fulgurite_base::{PageId, prefetch};
 use std::collections::BTreeMap;
 
@@ -79,6 +82,15 @@ impl<'a> OpRef<'a> {
     /// Copies the operation into an owned one.
     pub(crate) fn to_op(self) -> Op {
         Op { tree: self.tree, key: self.key.into(), value: self.value.map(Box::from), large: self.large }
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        put_number(out, u64::from(self.tree));
+        out.push(u8::from(self.value.is_some()) | u8::from(self.large) << 1);
+        put_bytes(out, self.key);
+        if let Some(value) = self.value {
+            put_bytes(out, value);
+        }
     }
 
     fn take(input: &mut &'a [u8]) -> Option<OpRef<'a>> {
@@ -302,32 +314,65 @@ fn unpack(packed: &[u8], bytes: &mut [u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// Encodes a list of operations.
+pub(crate) fn put_ops(ops: &[Op], out: &mut Vec<u8>) {
+    put_number(out, ops.len() as u64);
+    ops.iter().for_each(|op| op.as_ref().put(out));
+}
+
+/// Decodes a list of operations without copying them, and calls `each` with each of them. Returns `None` if the list
+/// is invalid.
+pub(crate) fn take_ops<'a>(input: &mut &'a [u8], mut each: impl FnMut(OpRef<'a>)) -> Option<()> {
+    for _ in 0..take_number(input)? {
+        each(OpRef::take(input)?);
+    }
+    Some(())
+}
+
 /// The contents of a record of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub deltas: Vec<Delta>,
-    /// The operations, which are applied after the structure changes.
+    /// The operations, which are applied after the structure changes. Those of a [`Part::Prepared`] wait for the
+    /// decision.
     pub ops: Vec<Op>,
+    /// The part of the record in a transaction of several shards; `None` for any other record.
+    pub part: Option<Part>,
+}
+
+/// The contents of a record of the log, without the operations that take effect with it.
+pub(crate) struct Visited<'a> {
+    pub deltas: Vec<Delta>,
+    pub part: Option<PartRef<'a>>,
 }
 
 /// The number of bytes of a record before its payload.
 pub(crate) const FRAME: usize = 8;
 
 impl Entry {
+    /// Creates a record that consists of structure changes.
+    pub(crate) fn of_deltas(deltas: Vec<Delta>) -> Entry {
+        Entry { deltas, ..Entry::default() }
+    }
+
+    /// Creates a record that consists of operations.
+    pub(crate) fn of_ops(ops: Vec<Op>) -> Entry {
+        Entry { ops, ..Entry::default() }
+    }
+
     /// Encodes the record for position `at` of the log, and appends its bytes to `out`.
     pub(crate) fn encode(&self, at: Lsn, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; FRAME]);
         put_number(out, self.deltas.len() as u64);
         self.deltas.iter().for_each(|delta| delta.encode(out));
-        put_number(out, self.ops.len() as u64);
-        for op in &self.ops {
-            put_number(out, u64::from(op.tree));
-            out.push(u8::from(op.value.is_some()) | u8::from(op.large) << 1);
-            put_bytes(out, &op.key);
-            if let Some(value) = &op.value {
-                put_bytes(out, value);
-            }
+        let waits = matches!(self.part, Some(Part::Prepared(_)));
+        put_ops(if waits { &[] } else { &self.ops }, out);
+        if let Some(part) = &self.part {
+            part.encode(out);
+        }
+        if waits {
+            put_ops(&self.ops, out);
         }
         let len = (out.len() - start - FRAME) as u32;
         page::set(out, start, &len.to_le_bytes());
@@ -343,64 +388,36 @@ impl Entry {
     /// Decodes the payload of a record. Returns `None` if the payload is invalid.
     pub(crate) fn read(payload: &[u8]) -> Option<Entry> {
         let mut ops = Vec::new();
-        let deltas = Entry::visit(payload, |op| ops.push(op.to_op()))?;
-        Some(Entry { deltas, ops })
+        let Visited { deltas, part } = Entry::visit(payload, |op| ops.push(op.to_op()))?;
+        if let Some(PartRef { of: Part::Prepared(_), ops: mut waiting }) = part {
+            take_ops(&mut waiting, |op| ops.push(op.to_op()))?;
+        }
+        Some(Entry { deltas, ops, part: part.map(|part| part.of) })
     }
 
-    /// Decodes the payload of a record without copying its operations, and calls `each` with each operation.
-    /// Returns the structure changes, or `None` if the payload is invalid.
-    pub(crate) fn visit<'a>(payload: &'a [u8], mut each: impl FnMut(OpRef<'a>)) -> Option<Vec<Delta>> {
+    /// Decodes the payload of a record without copying its operations, and calls `each` with each operation that takes
+    /// effect with it. Returns the rest, or `None` if the payload is invalid.
+    pub(crate) fn visit<'a>(payload: &'a [u8], each: impl FnMut(OpRef<'a>)) -> Option<Visited<'a>> {
         let input = &mut &*payload;
         let deltas = take_number(input)?;
         let deltas = (0..deltas).map(|_| Delta::decode(input)).collect::<Option<_>>()?;
-        for _ in 0..take_number(input)? {
-            each(OpRef::take(input)?);
+        take_ops(input, each)?;
+        if input.is_empty() {
+            return Some(Visited { deltas, part: None });
         }
-        input.is_empty().then_some(deltas)
-    }
-}
-
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 128 {
-        out.push(number as u8 | 128);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_number(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-fn take_byte(input: &mut &[u8]) -> Option<u8> {
-    let (first, rest) = input.split_first()?;
-    *input = rest;
-    Some(*first)
-}
-
-fn take_number(input: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = take_byte(input)?;
-        number |= u64::from(byte & 127) << shift;
-        if byte < 128 {
-            return Some(number);
+        let of = Part::decode(input)?;
+        let ops = *input;
+        if let Part::Prepared(_) = of {
+            take_ops(input, |_| ())?;
         }
+        input.is_empty().then_some(Visited { deltas, part: Some(PartRef { of, ops }) })
     }
-    None
-}
-
-fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let len = usize::try_from(take_number(input)?).ok()?;
-    let (bytes, rest) = input.split_at_checked(len)?;
-    *input = rest;
-    Some(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::part::GlobalId;
 
     #[test]
     fn a_record_reads_back_only_at_its_lsn() {
@@ -418,7 +435,7 @@ mod tests {
         ];
         let put = |large| Op { tree: 300, key: vec![1; 200].into(), value: Some(vec![2; 9].into()), large };
         let delete = Op { tree: 0, key: Box::default(), value: None, large: false };
-        let entry = Entry { deltas, ops: vec![put(true), put(false), delete] };
+        let entry = Entry { deltas, ops: vec![put(true), put(false), delete], part: None };
         let mut out = vec![7];
         entry.encode(Lsn(1000), &mut out);
         let (len, crc) = (page::get_u32(&out, 1) as usize, page::get_u32(&out, 5));
@@ -431,5 +448,39 @@ mod tests {
         assert_eq!(again, bytes);
         // An image omits free space, so this image is much shorter than the page.
         assert!(out.len() < 800, "{}", out.len());
+    }
+    /// The rule: a record of a transaction of several shards reads back. The operations of a prepared one wait for the
+    /// decision. A record without such a part has the bytes that it always had.
+    #[test]
+    fn a_part_reads_back_and_is_absent_otherwise() {
+        let id = GlobalId { coordinator: 2, opening: 1 << 40, number: 300 };
+        let ops =
+            || vec![Op { tree: 16, key: vec![1; 9].into(), value: Some(vec![2; 5].into()), large: false }];
+        let payload = |entry: &Entry| {
+            let mut out = Vec::new();
+            entry.encode(Lsn(7), &mut out);
+            out.split_off(FRAME)
+        };
+        let parts = [
+            Part::Prepared(id),
+            Part::Decides(id),
+            Part::Decided { id, committed: true },
+            Part::Decided { id, committed: false },
+        ];
+        for part in parts {
+            let entry = Entry { part: Some(part), ..Entry::of_ops(ops()) };
+            let bytes = payload(&entry);
+            assert_eq!(Entry::read(&bytes), Some(entry));
+            let mut now = 0;
+            let visited = Entry::visit(&bytes, |_| now += 1).expect("it is valid");
+            assert_eq!(now, usize::from(!matches!(part, Part::Prepared(_))));
+            assert_eq!(visited.part.map(|part| part.of), Some(part));
+            assert!(
+                (0..bytes.len()).all(|len| Entry::read(&bytes[..len]).is_none_or(|cut| cut.part.is_none()))
+            );
+            assert_eq!(Entry::read(&[&bytes[..], &[0]].concat()), None);
+        }
+        assert_eq!(payload(&Entry::of_ops(ops()))[..4], [0, 1, 16, 1]);
+        assert_eq!(payload(&Entry::of_ops(ops())).len(), 2 + 2 + 10 + 6);
     }
 }

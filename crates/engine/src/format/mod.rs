@@ -5,6 +5,8 @@ pub(crate) mod page;
 pub(crate) mod tree;
 pub(crate) mod large_value;
 pub(crate) mod index_entry;
+mod number;
+pub(crate) mod part;
 pub(crate) mod log_record;
 pub(crate) mod log_block;
 pub(crate) mod layout;

@@ -30,7 +30,8 @@ impl Commits {
         Commits { queue: VecDeque::new(), visible }
     }
 
-    /// Adds a commit that was appended to the log.
+    /// Adds a commit that was appended to the log and ends at `lsn`. Its first record begins at `since`, which is
+    /// before the last one if the transaction was prepared.
     pub(crate) fn append(&mut self, since: Lsn, lsn: Lsn, waits_for_log: bool) {
         self.queue.push_back(Commit { since, lsn, applied: false, waits_for_log });
     }
@@ -67,10 +68,10 @@ impl Commits {
         self.queue.back().map_or(self.visible, |commit| commit.lsn)
     }
 
-    /// Returns the LSN at which the record of the first unapplied commit begins; `None` if all commits are
+    /// Returns the first LSN at which a record of an unapplied commit begins; `None` if all commits are
     /// applied.
     pub(crate) fn first_unapplied(&self) -> Option<Lsn> {
-        self.queue.iter().find(|commit| !commit.applied).map(|commit| commit.since)
+        self.queue.iter().filter(|commit| !commit.applied).map(|commit| commit.since).min()
     }
 }
 
@@ -91,6 +92,9 @@ mod tests {
         assert!(!commits.advance(Lsn(9)), "the first is not durable");
         assert!(commits.advance(Lsn(10)));
         assert_eq!((commits.visible(), commits.last()), (Lsn(20), Lsn(30)), "a relaxed one needs no log");
+        commits.append(Lsn(8), Lsn(40), false);
+        assert_eq!(commits.first_unapplied(), Some(Lsn(8)), "it was prepared before");
+        commits.applied(Lsn(40));
         commits.applied(Lsn(30));
         assert!(commits.advance(Lsn(30)) && commits.first_unapplied().is_none());
     }

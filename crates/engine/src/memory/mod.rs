@@ -3,6 +3,7 @@
 pub(crate) mod versions;
 pub mod locks;
 pub(crate) mod commits;
+pub(crate) mod decisions;
 pub(crate) mod space;
 pub(crate) mod catalogue;
 pub(crate) mod record_cache;

@@ -87,6 +87,7 @@ impl Shard {
         }
         self.durable.pages().deltas_settled().await;
         self.durable.pages().flush().await?;
+        self.carry_decisions(goal).await?;
         let redo = self.redo_point();
         self.note_stored(redo).await?;
         let superblock = self.next_superblock(redo, false);
@@ -112,13 +113,26 @@ impl Shard {
     }
 
     /// Returns the LSN at which the first commit begins that is not yet in the pages, because it is not
-    /// applied or because one of its records is pending. `None` if there is no such commit.
+    /// applied or because one of its records is pending, or the first record that decides for other shards. `None` if
+    /// there is no such record.
     pub(crate) fn first_in_no_page(&self) -> Option<Lsn> {
-        let unapplied = self.transactions.commits().first_unapplied();
-        let unapplied = unapplied.filter(|_| !planted!(self.options, UnappliedForgotten));
+        let decided = self.transactions.decisions_mut().least_decided();
+        self.first_own_in_no_page().into_iter().chain(decided).min()
+    }
+
+    /// Returns the same without decisions for other shards.
+    pub(crate) fn first_own_in_no_page(&self) -> Option<Lsn> {
         let pending =
             if planted!(self.options, PendingForgotten) { None } else { self.state.records().least() };
-        [self.durable.unredone(), unapplied, pending].into_iter().flatten().min()
+        [self.durable.unredone(), self.first_unapplied(), pending].into_iter().flatten().min()
+    }
+
+    /// Returns the LSN at which the first commit begins that is not applied, or the first prepared transaction. `None`
+    /// if there is neither.
+    pub(crate) fn first_unapplied(&self) -> Option<Lsn> {
+        let unapplied = self.transactions.commits().first_unapplied();
+        let unapplied = unapplied.filter(|_| !planted!(self.options, UnappliedForgotten));
+        [unapplied, self.transactions.decisions().least_prepared()].into_iter().flatten().min()
     }
 
     /// Returns the next superblock, with these values for its redo point and its clean mark.
@@ -138,10 +152,16 @@ impl Shard {
         if self.jobs.is_closed() {
             return Ok(());
         }
-        let last = self.transactions.commits().last();
-        self.durable.log().sync(last).await?;
-        self.advance();
-        self.until_visible(last).await?;
+        loop {
+            let last = self.transactions.commits().last();
+            self.durable.log().sync(last).await?;
+            self.advance();
+            self.until_visible(last).await?;
+            if !self.transactions.decisions().is_any_prepared() {
+                break;
+            }
+            self.until_decided().await?;
+        }
         self.transactions.close();
         // The pages of dropped tables are freed at the next opening. The part in progress ends first.
         drop(self.jobs.drops_turn().await);

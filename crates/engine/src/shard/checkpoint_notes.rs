@@ -50,7 +50,7 @@ impl Shard {
                 break;
             }
             let deltas = pages.iter().map(|page| Delta::Stored { page: *page }).collect();
-            let (_, lsn) = self.durable.log().append(&Entry { deltas, ops: Vec::new() });
+            let (_, lsn) = self.durable.log().append(&Entry::of_deltas(deltas));
             self.state.notes_mut().noted(pages);
             last = Some(lsn);
         }

@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::durable::Durable;
 use super::jobs::Jobs;
 use super::log_room::LogRoom;
-use super::recovery::{Names, RedoBatch, Redone, redo_structure};
+use super::recovery::{RedoBatch, Redone, redo_structure};
 use super::state::State;
 use super::transactions::Transactions;
 use crate::bytes;
@@ -19,6 +19,7 @@ use crate::media::log::{Log, LogReader, LogStart, Tail};
 use crate::media::superblock;
 use crate::media::write::out_of_place::{self, OutOfPlace};
 use crate::media::write::{Area, Backend, InPlace, Pages, Sealed, restore_torn};
+use crate::memory::decisions::Decisions;
 use crate::memory::record_cache::RecordCache;
 use crate::memory::space::Space;
 use crate::options::BATCH;
@@ -96,6 +97,12 @@ impl Shard {
         Shard::recover(handle, options, superblock, (health, barrier), was_clean).await
     }
 
+    /// Begins to delete what a crash has left behind. No transaction may be in doubt: it may need some of that.
+    pub(crate) fn clean_up_later(self: &Rc<Self>) {
+        self.delete_marked_later();
+        self.free_dropped_later();
+    }
+
     async fn recover(
         handle: Handle,
         options: Options,
@@ -117,8 +124,7 @@ impl Shard {
         let mut batch = RedoBatch::new(batch_bytes, options.log_bytes);
         let redone = if was_clean {
             let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
-            let (next_large, names) = (superblock.next_large, Names::default());
-            Redone { tail, left_over: Vec::new(), next_large, rest: None, names }
+            Redone::nothing(tail, superblock.next_large)
         } else {
             pool.set_limit(frames);
             // Recovery is the only user of the pool, so writes need not spare other requests.
@@ -154,8 +160,9 @@ impl Shard {
         }
         shard.find_freed().await?;
         shard.begin_to_divide();
-        shard.delete_marked_later();
-        shard.free_dropped_later();
+        if shard.transactions.decisions().in_doubt().is_empty() {
+            shard.clean_up_later();
+        }
         Ok(shard)
     }
 }
@@ -330,14 +337,16 @@ fn assemble(
     health.tell(&visible);
     health.tell(&room);
     let state = State::new(&superblock, frames, records, options.version_bytes());
-    let (next_large, tail) = (redone.next_large, redone.tail.at);
+    let (next_large, tail, opening) = (redone.next_large, redone.tail.at, superblock.generation);
+    let decided = redone.decided.iter().map(|(id, since)| (*id, *since));
+    let decisions = Decisions::new(opening, redone.undecided.iter(), decided);
     Shard {
         handle,
         options,
         health,
         durable: Durable::new(superblock, barrier, (log, pages, pool), next_large, tail),
         state,
-        transactions: Transactions::new(visible, tail),
+        transactions: Transactions::new(visible, tail, decisions),
         jobs: Jobs::default(),
         log_room: LogRoom::new(room),
         counters: Counters::default(),

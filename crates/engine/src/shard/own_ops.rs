@@ -11,7 +11,7 @@ impl Shard {
     /// Appends operations to the log, which must have space for them. `waits_for_log` says whether they must be
     /// durable before later commits are visible. Returns where their log record begins and ends.
     pub(crate) fn append_own(&self, ops: &[Op], waits_for_log: bool) -> (Lsn, Lsn) {
-        let (since, lsn) = self.durable.log().append(&Entry { deltas: Vec::new(), ops: ops.to_vec() });
+        let (since, lsn) = self.durable.log().append(&Entry::of_ops(ops.to_vec()));
         self.transactions.commits_mut().append(since, lsn, waits_for_log);
         (since, lsn)
     }

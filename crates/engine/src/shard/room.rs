@@ -60,10 +60,11 @@ impl Shard {
         Ok(())
     }
 
-    /// Returns the number of log bytes that commits may not use: enough to copy all pending records forward,
-    /// and a sixteenth of the log for the structure changes of recovery, bulk loads and new tables.
+    /// Returns the number of log bytes that commits may not use: enough to copy all pending records and
+    /// decisions for other shards forward, and a sixteenth of the log for the structure changes of recovery, bulk
+    /// loads and new tables.
     fn log_kept(&self) -> u64 {
-        self.durable.log().capacity() / 16 + self.state.records().needed_log()
+        self.durable.log().capacity() / 16 + self.state.records().needed_log() + self.room_for_decisions()
     }
 
     /// Returns the number of log bytes that a split, or a merge of two nodes, takes at most.

@@ -1,6 +1,8 @@
-//! Transactions in progress: their numbers, their locks, and the order in which their commits become visible.
+//! Transactions in progress: their numbers, their locks, the order in which their commits become visible, and the
+//! decisions about those of several shards.
 
 use crate::memory::commits::Commits;
+use crate::memory::decisions::Decisions;
 use crate::memory::locks::{Locks, TxnId};
 use crate::wait::Signal;
 use crate::{Error, Lsn};
@@ -8,6 +10,8 @@ use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Waker;
 
 /// A waiting request for a lock.
@@ -27,7 +31,10 @@ pub(crate) struct Transactions {
     visible: Signal,
     locks: RefCell<Locks>,
     lock_waits: RefCell<FxHashMap<TxnId, Rc<LockWait>>>,
-    next_id: Cell<u64>,
+    decisions: RefCell<Decisions>,
+    /// The next number of a transaction. The shards of a store have one counter, so that a transaction has the same
+    /// number in each of its shards, and numbers tell which of two is older.
+    next_id: RefCell<Arc<AtomicU64>>,
     /// The transaction that has the turn among the aborted ones, and the guard of the turn (`blocking::retries`).
     turn: RefCell<Option<(TxnId, Box<dyn Any>)>>,
     closed: Cell<bool>,
@@ -35,13 +42,14 @@ pub(crate) struct Transactions {
 
 impl Transactions {
     /// Creates the state without transactions. Everything up to `visible_lsn` is visible.
-    pub(crate) fn new(visible: Signal, visible_lsn: Lsn) -> Transactions {
+    pub(crate) fn new(visible: Signal, visible_lsn: Lsn, decisions: Decisions) -> Transactions {
         Transactions {
             commits: RefCell::new(Commits::new(visible_lsn)),
             visible,
             locks: RefCell::new(Locks::new()),
             lock_waits: RefCell::default(),
-            next_id: Cell::new(1),
+            decisions: RefCell::new(decisions),
+            next_id: RefCell::new(Arc::new(AtomicU64::new(1))),
             turn: RefCell::default(),
             closed: Cell::new(false),
         }
@@ -49,7 +57,28 @@ impl Transactions {
 
     /// Returns the number for a new transaction.
     pub(crate) fn next_id(&self) -> TxnId {
-        TxnId(self.next_id.replace(self.next_id.get() + 1))
+        TxnId(self.next_id.borrow().fetch_add(1, Relaxed))
+    }
+
+    /// Returns the counter of transactions.
+    pub(crate) fn numbers(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.next_id.borrow())
+    }
+
+    /// Takes the numbers of transactions from a counter that other shards use too. No transaction may be in progress.
+    pub(crate) fn share_numbers(&self, numbers: Arc<AtomicU64>) {
+        numbers.fetch_max(self.next_id.borrow().load(Relaxed), Relaxed);
+        self.next_id.replace(numbers);
+    }
+
+    /// Borrows the decisions about transactions of several shards.
+    pub(crate) fn decisions(&self) -> Ref<'_, Decisions> {
+        self.decisions.borrow()
+    }
+
+    /// Borrows the decisions, to change them.
+    pub(crate) fn decisions_mut(&self) -> RefMut<'_, Decisions> {
+        self.decisions.borrow_mut()
     }
 
     /// Gives a new transaction the age of `first`, and holds `turn` until it ends.

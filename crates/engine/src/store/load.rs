@@ -3,6 +3,7 @@
 use crate::format::log_record::Op;
 use crate::format::page::node::longest_record;
 use crate::format::tree::{LARGE, Tree};
+use crate::memory::locks::TxnId;
 use crate::shard::LoadNumbers;
 use crate::shard::tree::Load;
 use crate::wait::to_its_end;
@@ -50,6 +51,12 @@ impl Store {
 
     /// Begins a bulk load whose records are given one by one (see [`Store::bulk_load`]).
     pub fn begin_load(&self, table: Table) -> StoreFuture<'_, BulkLoad> {
+        self.begin_load_as(table, None)
+    }
+
+    /// Does the same. `txn` is the number of the load if it fills several shards; then it is older than every
+    /// transaction.
+    pub(crate) fn begin_load_as(&self, table: Table, txn: Option<TxnId>) -> StoreFuture<'_, BulkLoad> {
         Box::pin(async move {
             let shard = &self.0;
             shard.check_open()?;
@@ -57,7 +64,10 @@ impl Store {
             if shard.state.catalogue().table(table).is_some_and(|info| !info.indexes.is_empty()) {
                 return Err(Error::BulkLoad("the table has indexes; make them after the load"));
             }
-            let lock = self.begin();
+            let lock = match txn {
+                Some(txn) => self.begin_side(txn, TxnId::default(), None),
+                None => self.begin(),
+            };
             lock.lock_all(table.0).await?;
             // No transaction writes to the table now, but records of earlier writes may still be pending: they
             // must be in the pages before the load checks that the table is empty.

@@ -4,6 +4,7 @@ pub(crate) mod read_view;
 pub(crate) mod row_batch;
 pub(crate) mod scan;
 pub(crate) mod transaction;
+pub(crate) mod across;
 pub(crate) mod ranges;
 pub(crate) mod load;
 pub(crate) mod names;
@@ -149,7 +150,8 @@ impl Store {
     }
 
     /// Opens the store on a drive. After a crash it recovers the committed data. The page size and the log
-    /// size of the store replace those in `options`.
+    /// size of the store replace those in `options`. Fails with [`Error::InDoubt`] on a shard of a store of several if
+    /// a crash has left a transaction whose outcome only another shard knows.
     pub fn open(handle: impl Into<Handle>, options: Options) -> StoreFuture<'static, Store> {
         Store::open_on(handle.into(), options)
     }
@@ -162,7 +164,16 @@ impl Store {
     }
 
     fn open_on(handle: Handle, options: Options) -> StoreFuture<'static, Store> {
-        Box::pin(async move { Shard::open(handle, options).await.map(Store) })
+        Box::pin(async move {
+            let store = Store::open_shard(handle, options).await?;
+            let transactions = store.0.transactions.decisions().in_doubt().len();
+            if transactions == 0 { Ok(store) } else { Err(Error::InDoubt { transactions }) }
+        })
+    }
+
+    /// Opens a shard of a store. It may have transactions in doubt, which the caller must end.
+    pub(crate) async fn open_shard(handle: Handle, options: Options) -> Result<Store, Error> {
+        Shard::open(handle, options).await.map(Store)
     }
 
     /// Returns the handle of the executor that the store runs on.

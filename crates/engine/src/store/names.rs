@@ -62,7 +62,7 @@ impl Store {
 
     pub(crate) async fn drop_named(&self, name: &str, kind: Kind) -> Result<(), Error> {
         loop {
-            let locked = self.lock_for_drop(name, kind).await?;
+            let locked = self.lock_for_drop(name, kind, None).await?;
             if self.drop_locked(name, kind, locked).await? {
                 return self.0.free_dropped().await;
             }
@@ -115,17 +115,24 @@ impl Store {
         .await
     }
 
-    /// Locks all keys of a table and its indexes, or of an index, for a drop.
-    pub(crate) async fn lock_for_drop(&self, name: &str, kind: Kind) -> Result<Locked, Error> {
+    /// Locks all keys of a table and its indexes, or of an index, for a drop. `txn` is the number of the drop if it
+    /// locks in several shards; then it is older than every transaction.
+    pub(crate) async fn lock_for_drop(
+        &self,
+        name: &str,
+        kind: Kind,
+        txn: Option<TxnId>,
+    ) -> Result<Locked, Error> {
         self.0.check_open()?;
         self.0.check_writable()?;
         refuse_own(name)?;
         let mut first: Option<TxnId> = None;
         loop {
             let trees = self.trees_of(name, kind)?;
-            let lock = match first {
-                None => self.begin(),
-                Some(first) => self.begin_again(first, None),
+            let lock = match (txn, first) {
+                (Some(txn), _) => self.begin_side(txn, TxnId::default(), None),
+                (None, None) => self.begin(),
+                (None, Some(first)) => self.begin_again(first, None),
             };
             first.get_or_insert(lock.number());
             let mut outcome = Ok(());

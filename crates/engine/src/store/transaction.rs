@@ -7,6 +7,7 @@ use crate::format::tree::Tree;
 use crate::memory::catalogue::{Index, Table, index_keys};
 use crate::memory::locks::{Mode, TxnId};
 use crate::shard::Shard;
+use crate::shard::commit::across::Side;
 use crate::shard::commit::{Size, Write};
 use crate::store::read_view::{ReadView, Span};
 use crate::store::scan::{Direction, IndexScan, Scan};
@@ -107,7 +108,10 @@ impl Snapshot {
 pub struct Transaction {
     view: ReadView,
     txn: TxnId,
-    ended: Cell<bool>,
+    /// Whether its commit is in the log, and releases the locks.
+    pub(super) ended: Cell<bool>,
+    /// Its writes, while it commits as one of several sides.
+    pub(super) side: RefCell<Option<Box<Side>>>,
     /// The values that were stored before the commit (see `shard::staging`).
     staged: RefCell<Staged>,
     /// The bytes of the large values that were not staged.
@@ -117,8 +121,12 @@ pub struct Transaction {
 
 impl Transaction {
     pub(crate) fn new(shard: &Rc<Shard>) -> Transaction {
+        Transaction::numbered(shard, shard.transactions.next_id())
+    }
+
+    /// Begins a transaction with a number that no other transaction in progress has.
+    pub(super) fn numbered(shard: &Rc<Shard>, txn: TxnId) -> Transaction {
         shard.divide_memory();
-        let txn = shard.transactions.next_id();
         let view = ReadView::Locked {
             shard: Rc::clone(shard),
             txn,
@@ -130,6 +138,7 @@ impl Transaction {
             view,
             txn,
             ended: Cell::new(false),
+            side: RefCell::default(),
             staged: RefCell::default(),
             piece_bytes: Cell::new(0),
             size: Cell::default(),
@@ -370,6 +379,20 @@ impl Transaction {
         }
     }
 
+    /// Takes the writes out of the transaction, for its commit.
+    pub(super) fn take_writes(&self) -> Vec<Write> {
+        let ReadView::Locked { writes, .. } = &self.view else { return Vec::new() };
+        let staged = self.staged.borrow();
+        let of_tree = |(tree, writes): (u32, BTreeMap<Box<[u8]>, _>)| {
+            let staged = &staged;
+            writes.into_iter().map(move |(key, value)| {
+                let staged = if staged.is_empty() { None } else { staged.get(&(tree, key.clone())).copied() };
+                Write { tree, key, value, staged }
+            })
+        };
+        writes.take().into_iter().flat_map(of_tree).collect()
+    }
+
     /// Commits with the default durability of the store.
     pub fn commit(self) -> StoreFuture<'static, ()> {
         Box::pin(async move {
@@ -390,16 +413,7 @@ impl Transaction {
                 let settled = if used.get() { shard.until_settled().await } else { Ok(()) };
                 return settled.inspect(|()| shard.counters.count(|counts| counts.commits += 1));
             }
-            let staged = self.staged.borrow().clone();
-            let of_tree = |(tree, writes): (u32, BTreeMap<Box<[u8]>, _>)| {
-                let staged = &staged;
-                writes.into_iter().map(move |(key, value)| {
-                    let staged =
-                        if staged.is_empty() { None } else { staged.get(&(tree, key.clone())).copied() };
-                    Write { tree, key, value, staged }
-                })
-            };
-            let writes: Vec<Write> = writes.take().into_iter().flat_map(of_tree).collect();
+            let writes = self.take_writes();
             let outcome = shard.commit(self.txn, writes, durability, &self.ended).await;
             outcome.map(drop)
         })
@@ -412,6 +426,7 @@ impl Drop for Transaction {
         // it is applied.
         if !self.ended.get() {
             let shard = self.view.shard();
+            drop(self.side.take());
             shard.release_locks(self.txn);
             shard.unstage(self.staged.borrow().values().map(|place| place.number));
             if let ReadView::Locked { writes, .. } = &self.view

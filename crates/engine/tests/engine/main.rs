@@ -3,6 +3,8 @@
 
 mod common;
 
+mod across;
+mod across_cuts;
 mod backup;
 mod bulk_load;
 mod cancelled_calls;

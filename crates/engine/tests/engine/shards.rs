@@ -48,14 +48,8 @@ fn a_scan_gives_all_shards_in_order() {
         let keys: Vec<Vec<u8>> =
             (0..4 * PAGE_RECORDS as u32).map(|number| number.to_be_bytes().to_vec()).collect();
         for part in keys.chunks(50) {
-            // Each shard needs a transaction of its own.
-            for shard in 0..db.shards() {
-                db.transact(|transaction| {
-                    let own = part.iter().filter(|key| db.shard_of(key) == shard);
-                    own.into_iter().try_for_each(|key| transaction.put(&table, key, key))
-                })
+            db.transact(|transaction| part.iter().try_for_each(|key| transaction.put(&table, key, key)))
                 .unwrap();
-            }
         }
         let snapshot = db.snapshot().unwrap();
         db.delete(&table, &keys[3]).unwrap();
@@ -280,10 +274,10 @@ fn a_table_of_another_store_is_refused() {
         assert_eq!(transaction.get_many(&table, &[b"key"]).err(), refused);
         assert_eq!(transaction.put(&table, b"key", b"lost").err(), refused);
         assert_eq!(transaction.delete(&table, b"key").err(), refused);
-        if db.shards() == 1 {
-            assert_eq!(transaction.scan(&table, all, Direction::Forward).err(), refused);
-            assert_eq!(transaction.index_scan(&index, all, Direction::Forward, 1).err(), refused);
-        }
+        assert_eq!(transaction.scan(&table, all, Direction::Forward).err(), refused);
+        assert_eq!(transaction.index_rows(&index, all, Direction::Forward).err(), refused);
+        assert_eq!(transaction.index_scan(&index, all, Direction::Forward, 1).err(), refused);
+        assert_eq!(transaction.delete_range(&table, all).err(), refused);
         // The transaction can continue after the refused call.
         transaction.put(&own, b"key", b"own").unwrap();
         transaction.commit().unwrap();
@@ -424,7 +418,7 @@ fn tables_are_dropped_and_renamed_in_all_shards() {
     }
 }
 
-/// The rule: a range is deleted in all shards; a transaction deletes a range of its only shard.
+/// The rule: a range is deleted in all shards, in many transactions or in one.
 #[test]
 fn a_range_is_deleted_in_all_shards() {
     for shards in [1, 3] {
@@ -437,12 +431,9 @@ fn a_range_is_deleted_in_all_shards() {
         let (one, two) = (prefix(b"user:1:"), prefix(b"user:2:"));
         assert_eq!(db.delete_range(&table, one.range()).unwrap(), 100);
         let at_once = db.transact(|transaction| transaction.delete_range(&table, two.range()));
-        match shards {
-            1 => assert_eq!(at_once, Ok(100)),
-            _ => assert!(matches!(at_once, Err(Error::CrossShard { .. })), "{at_once:?}"),
-        }
+        assert_eq!(at_once, Ok(100));
         let left = |prefix: &Prefix| db.scan(&table, prefix.range(), Direction::Forward).count();
-        assert_eq!([left(&one), left(&two)], [0, if shards == 1 { 0 } else { 100 }]);
+        assert_eq!([left(&one), left(&two)], [0, 0]);
         assert_eq!(left(&prefix(b"user:0:")), 100);
     }
 }
@@ -481,10 +472,8 @@ fn rows_of_an_index_come_in_order_and_lazily() {
             snapshot.index_rows(&index, range, Direction::Forward).limit(300).map(pair).collect();
         assert!(some == expected[..300]);
         let mut transaction = db.begin();
-        match transaction.index_rows(&index, range, Direction::Backward) {
-            Ok(rows) => assert!(rows.map(pair).eq(newest.into_iter().rev())),
-            Err(error) => assert!(shards > 1 && matches!(error, Error::CrossShard { .. }), "{error}"),
-        }
+        let rows = transaction.index_rows(&index, range, Direction::Backward).unwrap().map(pair);
+        assert!(rows.eq(newest.into_iter().rev()));
     }
 }
 

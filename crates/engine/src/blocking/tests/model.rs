@@ -488,7 +488,7 @@ impl World {
             thread::yield_now();
             asked.fetch_add(1, Relaxed) + 1 < questions
         };
-        self.lock_while(Some(&(Arc::new(goes_on) as GoesOn)))
+        self.lock_while(Some(&GoesOn::new(goes_on)))
     }
 
     fn lock_while(&self, goes_on: Option<&GoesOn>) -> bool {
@@ -516,7 +516,7 @@ impl World {
             device.errand();
             true
         };
-        assert!(self.lock_while(Some(&(Arc::new(goes_on) as GoesOn))), "it goes on");
+        assert!(self.lock_while(Some(&GoesOn::new(goes_on))), "it goes on");
     }
 
     /// Passes the lock of the model to the job that has waited longest, which is ready then. This job ends at

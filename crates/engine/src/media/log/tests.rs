@@ -183,10 +183,7 @@ impl Model {
 
 fn entry_of((number, len): Body) -> Entry {
     let value = Some(vec![number as u8; len].into());
-    Entry {
-        deltas: Vec::new(),
-        ops: vec![Op { tree: 9, key: number.to_be_bytes().into(), value, large: false }],
-    }
+    Entry::of_ops(vec![Op { tree: 9, key: number.to_be_bytes().into(), value, large: false }])
 }
 
 /// Opens the log after a crash, and checks its records.

@@ -20,6 +20,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// The number of bytes of a flush that are written before the next piece is prepared.
 const PIECE: usize = 256 << 10;
@@ -86,7 +88,8 @@ struct State {
     window: usize,
     salt: Salt,
     pending: RefCell<Pending>,
-    durable: Cell<Lsn>,
+    /// The LSN up to which the log is durable. Other shards read it (`memory::decisions`).
+    durable: Arc<AtomicU64>,
     redo: Cell<Lsn>,
     /// The flushes in progress, in the order in which they began. A flush that ended before an earlier one
     /// remains.
@@ -163,7 +166,7 @@ impl Log {
             window: usize::try_from(start.window()).unwrap_or(usize::MAX),
             salt: start.salt,
             pending: RefCell::new(pending),
-            durable: Cell::new(start.tail),
+            durable: Arc::new(AtomicU64::new(start.tail.0)),
             redo: Cell::new(start.redo),
             flights: RefCell::default(),
             idle: RefCell::new((0..AT_ONCE).collect()),
@@ -232,7 +235,12 @@ impl Log {
 
     /// Returns the LSN up to which the log is durable.
     pub(crate) fn durable(&self) -> Lsn {
-        self.0.durable.get()
+        Lsn(self.0.durable.load(Relaxed))
+    }
+
+    /// Returns the same as a counter that other threads can read.
+    pub(crate) fn durable_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.0.durable)
     }
 
     /// Returns the number of bytes of log that fit into the ring.
@@ -258,7 +266,7 @@ impl Log {
 
     /// Returns the end of the durable log, and the CRC of its last block.
     pub(crate) fn durable_end(&self) -> (Lsn, u32) {
-        let durable = self.0.durable.get();
+        let durable = self.durable();
         let pending = self.0.pending.borrow();
         let known = pending.crcs.iter().find(|(at, _)| *at == durable);
         (durable, known.map_or(pending.crc, |(_, crc)| *crc))
@@ -276,9 +284,7 @@ impl Log {
             self.later(Nanos::ZERO);
             return Ok(());
         }
-        if self.want(lsn)? {
-            self.begin();
-        }
+        self.request(lsn)?;
         self.until_durable(lsn).await
     }
 
@@ -306,7 +312,7 @@ impl Log {
     /// already.
     fn want(&self, lsn: Lsn) -> Result<bool, Error> {
         let state = &self.0;
-        if state.durable.get() >= lsn {
+        if self.durable() >= lsn {
             return Ok(false);
         }
         // Stop the store instead of waiting for ever: an LSN that was never appended never becomes durable.
@@ -319,13 +325,21 @@ impl Log {
         Ok(true)
     }
 
+    /// Begins to make the log durable up to `lsn`, which is not awaited.
+    pub(crate) fn request(&self, lsn: Lsn) -> Result<(), Error> {
+        if self.want(lsn)? {
+            self.begin();
+        }
+        Ok(())
+    }
+
     async fn until_durable(&self, lsn: Lsn) -> Result<(), Error> {
         let state = &self.0;
         let done = || {
             if let Err(error) = state.health.check() {
                 return Some(Err(error));
             }
-            (state.durable.get() >= lsn).then_some(Ok(()))
+            (self.durable() >= lsn).then_some(Ok(()))
         };
         state.changed.until(done).await
     }
@@ -377,7 +391,7 @@ impl Log {
         let state = &self.0;
         let block = u64::from(state.block_bytes);
         let is_wanted = state.wanted.get() > state.pending.borrow().base;
-        let cut_off = self.tail().0.next_multiple_of(block) - state.durable.get().0;
+        let cut_off = self.tail().0.next_multiple_of(block) - self.durable().0;
         let few = cut_off <= state.window as u64 && state.last_gathered.get() <= FEW;
         let fits = few || state.flights.borrow().is_empty();
         is_wanted && fits && state.health.check().is_ok()
@@ -444,14 +458,14 @@ impl Log {
         flights.iter_mut().filter(|flight| flight.end == end).for_each(|flight| flight.ended = true);
         if planted!(state.options, FlushOutOfOrder) {
             flights.retain(|flight| flight.end > end);
-            state.durable.set(state.durable.get().max(end));
+            state.durable.fetch_max(end.0, Release);
         }
         while let Some(landed) = flights.front().filter(|first| first.ended) {
-            state.durable.set(landed.end);
+            state.durable.store(landed.end.0, Release);
             flights.pop_front();
         }
         let crcs = &mut state.pending.borrow_mut().crcs;
-        while crcs.len() > 1 && crcs.front().is_some_and(|(at, _)| *at < state.durable.get()) {
+        while crcs.len() > 1 && crcs.front().is_some_and(|(at, _)| *at < self.durable()) {
             crcs.pop_front();
         }
     }
@@ -473,7 +487,7 @@ impl Log {
             let used = end.saturating_sub(index * block).min(block).saturating_sub(HEADER);
             let header = Block {
                 at: Lsn(base.0 + (index * block) as u64),
-                durable: self.0.durable.get(),
+                durable: self.durable(),
                 previous: pending.crc,
                 used: used as u16,
                 first: index == 0,

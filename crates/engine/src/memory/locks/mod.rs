@@ -45,6 +45,9 @@
 //! If the requester is the youngest of any cycle, its request is refused, which resolves all cycles. Otherwise
 //! the youngest transaction of one cycle after another loses its waiting request. A victim keeps its locks, and
 //! transactions that waited for its request still wait, until the caller ends the victim.
+//!
+//! A transaction of several shards has locks in each of them, under one number. A cycle over several shards is in the
+//! graph of none; `blocking::cycles` finds it.
 
 mod slab;
 mod mode;
@@ -68,6 +71,7 @@ use points::Points;
 use ranges::Ranges;
 use slab::Slot;
 use std::ops::Bound;
+pub(crate) use waits::WaitsFor;
 use waits::{Target, Waits};
 
 /// The outcome of a request for a lock.
@@ -220,6 +224,11 @@ impl Locks {
     /// Whether the transaction has a waiting request.
     pub(crate) fn is_waiting(&self, txn: TxnId) -> bool {
         self.waits.find(txn).is_some_and(|slot| self.waits.waiting(slot).is_some())
+    }
+
+    /// Returns the edges of the waits-for graph, in the order of the transactions that wait.
+    pub(crate) fn edges(&self) -> Vec<WaitsFor> {
+        self.waits.edges()
     }
 
     /// Returns the number of locks. A key counts once for each of its owners.

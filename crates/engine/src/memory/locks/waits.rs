@@ -46,6 +46,17 @@ struct Edge {
     queued: bool,
 }
 
+/// An edge of the graph, for those who look at several graphs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WaitsFor {
+    /// The transaction that waits.
+    pub waiter: TxnId,
+    /// The age of that transaction.
+    pub age: TxnId,
+    /// The transaction that it waits for.
+    pub blocker: TxnId,
+}
+
 /// A transaction that holds locks or waits.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
@@ -271,6 +282,21 @@ impl Waits {
             here = next;
         }
         youngest
+    }
+
+    /// Returns every edge.
+    pub(super) fn edges(&self) -> Vec<WaitsFor> {
+        let of = |(blocker, slot): (&TxnId, &Slot)| {
+            let alive = self.transactions[*slot].blocked.iter().filter(|edge| self.is_alive(edge));
+            let edge = |edge: &Edge| {
+                let waiter = &self.transactions[edge.waiter];
+                WaitsFor { waiter: waiter.id, age: waiter.age, blocker: *blocker }
+            };
+            alive.map(edge).collect::<Vec<_>>()
+        };
+        let mut edges: Vec<WaitsFor> = self.slots.iter().flat_map(of).collect();
+        edges.sort_unstable();
+        edges
     }
 
     /// Returns the memory of the transactions and edges in use, in bytes, without the lists of their locks.

@@ -73,9 +73,9 @@ fn pages_for(splits: u64) -> u64 {
 }
 
 impl Shard {
-    /// Waits until there is space for a commit, and reserves it. Records for which the record cache has no
-    /// space go to their leaves.
-    pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared) -> Result<Admitted, Error> {
+    /// Waits until there is space for a commit, and reserves it, with `beside` more bytes of log. Records for which the
+    /// record cache has no space go to their leaves.
+    pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared, beside: u64) -> Result<Admitted, Error> {
         let Prepared { mut operations, leaves: (fixed, for_now), replaced, user_bytes, marks } = prepared;
         let bytes = operations.record_bytes();
         if bytes > 0 {
@@ -98,6 +98,7 @@ impl Shard {
             room = self.room_for(&operations, fixed + more_leaves, records);
         }
         let room = room?;
+        let room = Room { log: room.log + beside, ..room };
         self.state.space().promise(room.pages)?;
         promise.pages = room.pages;
         self.until_log_fits(room.log).await?;

@@ -12,10 +12,13 @@
 //! 5. *Release* releases the locks once all operations are applied, before the commit is durable. A
 //!    transaction that then reads the changes comes later in the log, so it becomes durable and visible
 //!    later.
+//!
+//! A transaction of several shards commits in each of them in this way, and in more steps; see [`across`].
 
 mod stage;
 mod admit;
 mod prepare;
+pub(crate) mod across;
 
 pub(crate) use admit::Size;
 pub(crate) use stage::Write;
@@ -27,8 +30,9 @@ use crate::shard::Shard;
 use crate::shard::tree::Applied;
 use crate::wait::insist;
 use crate::{Durability, Error, Lsn};
-use stage::{Admitted, Appended, Operations, Replaced, Target};
+use stage::{Admitted, Appended, Replaced, Target};
 use std::cell::Cell;
+use std::mem::take;
 use std::rc::Rc;
 
 impl Shard {
@@ -43,9 +47,22 @@ impl Shard {
         in_log: &Cell<bool>,
     ) -> Result<Lsn, Error> {
         let prepared = self.prepare(writes).await?;
-        let admitted = self.admit(prepared).await?;
+        let admitted = self.admit(prepared, 0).await?;
         self.check_open().inspect_err(|_| self.give_back(admitted.room))?;
-        let appended = self.append(admitted, durability);
+        let entry = Entry::default();
+        self.commit_admitted(txn, admitted, entry, durability, in_log).await
+    }
+
+    /// Commits writes that have their space. `entry` is the record of the commit without its operations.
+    async fn commit_admitted(
+        self: &Rc<Self>,
+        txn: TxnId,
+        admitted: Admitted,
+        entry: Entry,
+        durability: Durability,
+        in_log: &Cell<bool>,
+    ) -> Result<Lsn, Error> {
+        let appended = self.append(admitted, entry, durability);
         in_log.set(true);
         if planted!(self.options, LockReleasedEarly) {
             self.release_locks(txn);
@@ -62,17 +79,25 @@ impl Shard {
     }
 
     /// Appends the record of a commit to the log.
-    fn append(&self, admitted: Admitted, durability: Durability) -> Appended {
-        let Admitted { operations: Operations { ops, targets }, replaced, user_bytes, room, marks } =
-            admitted;
-        let entry = Entry { deltas: Vec::new(), ops };
-        let (since, lsn) = self.durable.log().append(&entry);
+    fn append(&self, mut admitted: Admitted, entry: Entry, durability: Durability) -> Appended {
+        let entry = Entry { ops: take(&mut admitted.operations.ops), ..entry };
+        let at = self.durable.log().append(&entry);
+        if let Some(part) = entry.part {
+            self.transactions.decisions_mut().decide(part.id(), at.0);
+        }
+        admitted.operations.ops = entry.ops;
+        self.appended(admitted, at, durability)
+    }
+
+    /// Gives a commit its place behind all others. Its first record begins at `since`, and the last one ends at `lsn`.
+    fn appended(&self, admitted: Admitted, (since, lsn): (Lsn, Lsn), durability: Durability) -> Appended {
+        let Admitted { operations, replaced, user_bytes, room, marks } = admitted;
         self.transactions.commits_mut().append(since, lsn, durability != Durability::Relaxed);
         for Replaced { tree, key, value } in replaced {
             self.state.versions_mut().keep_large(tree, &key, lsn, value);
         }
         self.counters.count(|counts| counts.user_bytes += user_bytes);
-        Appended { operations: Operations { ops: entry.ops, targets }, since, lsn, room, marks }
+        Appended { operations, since, lsn, room, marks }
     }
 
     /// Applies a commit that is in the log. This takes a task of its own, because the caller may stop

@@ -31,9 +31,9 @@ impl Shard {
         }
         // The remaining records are in use, or their leaf must be split and the log has no space for a split.
         // Log space is reserved to copy each of them forward once. If the redo point is also held back by an
-        // unapplied commit or by recovery, copying records from behind that point would spend the reservation
-        // in vain, so the goal is lowered.
-        let unapplied = self.transactions.commits().first_unapplied();
+        // unapplied commit, by a transaction of several shards or by recovery, copying records from behind that point
+        // would spend the reservation in vain, so the goal is lowered.
+        let unapplied = self.first_unapplied();
         let goal = [self.durable.unredone(), unapplied].into_iter().flatten().fold(goal.min(tail), Lsn::min);
         // Copies the oldest records first, in parts. A copied record frees its old log space once the copy is
         // durable. After a crash the log may not have space for all remaining records, but each part lets the
@@ -142,7 +142,7 @@ impl Shard {
             return Ok(false);
         }
         // No other task runs between reading the values and the append, so they are the newest.
-        let entry = Entry { deltas: Vec::new(), ops };
+        let entry = Entry::of_ops(ops);
         let (since, lsn) = self.durable.log().append(&entry);
         if !planted!(self.options, CarriedTooEarly) {
             self.durable.log().sync(lsn).await?;

@@ -22,17 +22,24 @@
 //! batch is gathered during step 2. If all operations fit into it, the log is read once. Otherwise the log is
 //! read again from the first operation that did not fit.
 //!
+//! The operations of a transaction of several shards are in a record that prepares it. They take effect at the later
+//! record that says it is committed, with the LSN of the first one, from which the log is needed. At the end of the log
+//! a prepared transaction may be in doubt; [`doubt`] ends it.
+//!
 //! After a crash during recovery the redo point is where it was, and everything is redone. Splits in step 3
 //! are logged behind the log's end like any others.
 
+mod undecided;
 mod redo_batch;
 mod records;
+mod doubt;
 
 pub(crate) use redo_batch::RedoBatch;
 
 use crate::format::large_value::LargeValue;
-use crate::format::log_record::{Delta, Entry, OpRef};
+use crate::format::log_record::{Delta, Entry, OpRef, take_ops};
 use crate::format::page;
+use crate::format::part::{GlobalId, Part};
 use crate::format::tree::{CATALOGUE, LARGE};
 use crate::media::log::{LogReader, LogStart, Tail};
 use crate::media::write::Pages;
@@ -42,6 +49,7 @@ use fulgurite_device::{Handle, IoError};
 use fulgurite_pool::{BufferPool, PoolError, WriteGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use undecided::Undecided;
 
 /// The result of step 2.
 #[derive(Clone, Debug)]
@@ -52,10 +60,23 @@ pub(crate) struct Redone {
     pub left_over: Vec<Lsn>,
     /// The number of the next large value.
     pub next_large: u64,
-    /// The LSN of the first log record whose operations did not fit into the first batch; `None` if all did.
-    pub rest: Option<Lsn>,
+    /// The LSN of the first log record whose operations did not fit into the first batch, with the transactions that
+    /// were prepared before and decided from there on; `None` if all did.
+    pub rest: Option<(Lsn, Undecided)>,
     /// The operations on the catalogue.
     pub names: Names,
+    /// The transactions of several shards whose outcome the log does not say.
+    pub undecided: Undecided,
+    /// The transactions of several shards that this one has decided, with the LSNs of the last records that say so.
+    pub decided: BTreeMap<GlobalId, Lsn>,
+}
+
+impl Redone {
+    /// Returns the result for a store that was closed, whose log ends at `tail`.
+    pub(crate) fn nothing(tail: Tail, next_large: u64) -> Redone {
+        let (names, undecided, decided) = Default::default();
+        Redone { tail, left_over: Vec::new(), next_large, rest: None, names, undecided, decided }
+    }
 }
 
 /// The last operation of the log on each key of the catalogue.
@@ -90,23 +111,17 @@ pub(crate) async fn redo_structure(
     let mut next_large = next_large;
     let mut rest = None;
     let mut redo = PageRedo::default();
-    let mut names = Names::default();
+    let (mut names, mut undecided, mut decided) = (Names::default(), Undecided::default(), BTreeMap::new());
     loop {
         let mut fits = true;
         let read = |at: Lsn, payload: &[u8]| {
             if rest.is_none() && !batch.make_room() {
-                rest = Some(at);
+                rest = Some((at, undecided.clone()));
             }
             if rest.is_none() {
                 batch.begin_record(at);
             }
-            Entry::visit(payload, |op| {
-                fits &= op.fits(pages.page_bytes());
-                if fits && op.tree == CATALOGUE {
-                    names.add(op, at);
-                } else if fits && rest.is_none() {
-                    batch.add(op);
-                }
+            let mut look = |op: OpRef<'_>| {
                 if op.tree == LARGE && op.key.len() == 12 {
                     let number = u64::from_be_bytes(page::array(op.key, 0));
                     next_large = next_large.max(number.saturating_add(1));
@@ -116,7 +131,39 @@ pub(crate) async fn redo_structure(
                     // The numbers of a bulk load belong to it as long as the mark is there.
                     next_large = next_large.max(marked.end);
                 }
-            })
+                fits &= op.fits(pages.page_bytes());
+                fits
+            };
+            let mut add = |batch: &mut RedoBatch, op: OpRef<'_>| {
+                if op.tree == CATALOGUE {
+                    names.add(op, at);
+                } else if rest.is_none() {
+                    batch.add(op);
+                }
+            };
+            let visited = Entry::visit(payload, |op| {
+                if look(op) {
+                    add(batch, op);
+                }
+            })?;
+            if let Some(mut part) = visited.part {
+                let effective = undecided.read(at, part);
+                if let Part::Decides(id) = part.of {
+                    decided.insert(id, at);
+                }
+                if let Part::Prepared(_) = part.of {
+                    take_ops(&mut part.ops, |op| {
+                        look(op);
+                    })?;
+                }
+                if let Some(prepared) = effective {
+                    if rest.is_none() {
+                        batch.begin_record(prepared.since);
+                    }
+                    take_ops(&mut &prepared.ops[..], |op| add(batch, op))?;
+                }
+            }
+            Some(visited.deltas)
         };
         let Some((since, lsn, deltas)) = reader.next(read).await? else { break };
         if !fits || !deltas.iter().all(|delta| data.contains(&delta.page().0)) {
@@ -139,7 +186,7 @@ pub(crate) async fn redo_structure(
     if rest.is_none() && planted!(options, LostTail) {
         batch.forget_last_record();
     }
-    Ok(Redone { tail, left_over, next_large, rest, names })
+    Ok(Redone { tail, left_over, next_large, rest, names, undecided, decided })
 }
 
 /// The pages that step 2 redoes changes on.

@@ -1,8 +1,8 @@
 //! Step 3 of recovery: redoes operations on records.
 
-use super::{Names, RedoBatch, Redone};
+use super::{Names, RedoBatch, Redone, Undecided};
 use crate::format::large_value::LargeValue;
-use crate::format::log_record::{AHEAD, Entry, Op, OpRef};
+use crate::format::log_record::{AHEAD, Entry, Op, OpRef, take_ops};
 use crate::format::page::map;
 use crate::format::page::node::Node;
 use crate::format::page::node::leaf;
@@ -33,6 +33,23 @@ struct Part {
     runs: Vec<Range<usize>>,
     /// The leaves to read ahead for `runs`.
     leaves: Vec<PageId>,
+}
+
+/// Adds the operations to the batch that take effect with the log record at `at`. Returns `None` if the record is
+/// invalid.
+fn redo_entry(batch: &mut RedoBatch, undecided: &mut Undecided, at: Lsn, payload: &[u8]) -> Option<()> {
+    let add = |batch: &mut RedoBatch, op: OpRef<'_>| {
+        // Those on the catalogue were redone before.
+        if op.tree != CATALOGUE {
+            batch.add(op)
+        }
+    };
+    let visited = Entry::visit(payload, |op| add(batch, op))?;
+    if let Some(prepared) = visited.part.and_then(|part| undecided.read(at, part)) {
+        batch.begin_record(prepared.since);
+        take_ops(&mut &prepared.ops[..], |op| add(batch, op))?;
+    }
+    Some(())
 }
 
 impl Shard {
@@ -101,10 +118,10 @@ impl Shard {
         batch: &mut RedoBatch,
     ) -> Result<(), Error> {
         let mut is_upward = true;
-        self.durable.set_unredone(redone.rest);
+        self.durable.set_unredone(redone.rest.as_ref().map(|(rest, undecided)| undecided.needed_from(*rest)));
         self.redo_names(&redone.names, redone.tail.at).await?;
         self.redo_batch(batch, is_upward, redone.tail.at).await?;
-        let Some(rest) = redone.rest else { return Ok(()) };
+        let Some((rest, mut undecided)) = redone.rest.clone() else { return Ok(()) };
         let start = LogStart { redo: rest, ..start };
         let mut reader = LogReader::new(self.handle.clone(), start, Some(redone.tail), &self.options);
         loop {
@@ -114,12 +131,7 @@ impl Shard {
                 let read = |at, payload: &[u8]| {
                     last = Some(at);
                     batch.begin_record(at);
-                    let add = |op: OpRef<'_>| {
-                        if op.tree != CATALOGUE {
-                            batch.add(op)
-                        }
-                    };
-                    Entry::visit(payload, add).map(drop)
+                    redo_entry(batch, &mut undecided, at, payload)
                 };
                 is_end = reader.next(read).await?.is_none();
             }
@@ -134,7 +146,8 @@ impl Shard {
             }
             // Recovery continues at the last record read: the next one begins at its end, and redoing a
             // record again changes nothing.
-            self.durable.set_unredone(last.or(self.durable.unredone()));
+            let from = last.map(|last| undecided.needed_from(last));
+            self.durable.set_unredone(from.or(self.durable.unredone()));
             if self.durable.log().used() > self.durable.log().capacity() * 3 / 4 {
                 // The log may lack the space to redo the rest, so a checkpoint makes the redone operations
                 // durable and frees log space.
@@ -143,7 +156,8 @@ impl Shard {
         }
     }
 
-    async fn redo_batch(
+    /// Redoes the operations of a batch. Everything up to `end` is redone then.
+    pub(crate) async fn redo_batch(
         self: &Rc<Self>,
         batch: &mut RedoBatch,
         is_upward: bool,

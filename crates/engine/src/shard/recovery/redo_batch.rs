@@ -14,7 +14,7 @@ pub(crate) struct RedoBatch {
     bytes: Vec<u8>,
     trees: BTreeMap<u32, OfTree>,
     ops: usize,
-    /// The LSN of the first record in the batch.
+    /// The least LSN of the records in the batch.
     since: Lsn,
     /// For each log record, the offset of its operations in `bytes` and its LSN. If several records are close
     /// together, only the first is listed.
@@ -85,16 +85,18 @@ impl RedoBatch {
         RedoBatch { bytes, trees, ops: 0, since: Lsn(0), starts, close, last_record: 0, most, more, reserved }
     }
 
-    /// Begins a log record whose LSN is `at`.
+    /// Begins the operations of the log record whose LSN is `at`. They come behind the operations of the batch, even if
+    /// the record was before them in the log, as one that prepares a transaction may be.
     pub(crate) fn begin_record(&mut self, at: Lsn) {
+        self.since = if self.ops == 0 { at } else { self.since.min(at) };
         if self.ops == 0 {
-            self.since = at;
             // Reserving everything now costs nothing, because untouched memory is not backed by physical
             // memory, and a buffer that never grows is never copied.
             self.bytes.reserve(self.reserved);
             advise_huge_pages(self.bytes.spare_capacity_mut());
         }
-        if self.starts.last().is_none_or(|(_, last)| at.0 - last.0 >= self.close) {
+        let is_close = |last: Lsn| (last.0..last.0 + self.close.max(1)).contains(&at.0);
+        if !self.starts.last().is_some_and(|(_, last)| is_close(*last)) {
             self.starts.push((self.bytes.len() as u32, at));
         }
         self.last_record = self.bytes.len();
@@ -161,7 +163,7 @@ impl RedoBatch {
         self.more == 0
     }
 
-    /// Returns the LSN of the first record in the batch.
+    /// Returns the least LSN of the records in the batch.
     pub(crate) fn since(&self) -> Lsn {
         self.since
     }

@@ -135,7 +135,7 @@ impl Shard {
         deltas: Vec<Delta>,
         ops: Vec<Op>,
     ) -> Result<(Lsn, Lsn), Error> {
-        let entry = Entry { deltas, ops };
+        let entry = Entry { deltas, ops, part: None };
         let is_forgotten = entry.deltas.iter().any(|delta| match delta {
             Delta::Keep { .. } => planted!(self.options, SplitNotLogged),
             Delta::Free { .. } => planted!(self.options, FreePageReusedEarly),

@@ -3,7 +3,8 @@
 use crate::Lsn;
 use crate::format::layout::Superblock;
 use crate::format::log_block::Block;
-use crate::format::log_record::Entry;
+use crate::format::log_record::{Entry, Op};
+use crate::format::part::{GlobalId, Part};
 use crate::media::image::Source;
 use crate::media::log::RecordAssembler;
 use std::collections::BTreeMap;
@@ -11,12 +12,29 @@ use std::collections::BTreeMap;
 /// The readable part of the log.
 #[derive(Default)]
 pub(super) struct LogRead {
-    /// The log records, each with the LSN of its end.
+    /// The log records, each with the LSN of its end and the operations that take effect with it.
     pub entries: Vec<(Lsn, Entry)>,
+    /// The operations of transactions of several shards that the log does not decide. Another shard knows whether they
+    /// are committed.
+    pub in_doubt: BTreeMap<GlobalId, Vec<Op>>,
     /// The LSN at which reading ended.
     pub end: Lsn,
     /// The damage at `end`; `None` if the log ends there regularly.
     pub damage: Option<String>,
+}
+
+impl LogRead {
+    fn add(&mut self, end: Lsn, mut entry: Entry) {
+        match entry.part {
+            Some(Part::Prepared(id)) => drop(self.in_doubt.insert(id, std::mem::take(&mut entry.ops))),
+            Some(Part::Decided { id, committed }) => {
+                let ops = self.in_doubt.remove(&id).filter(|_| committed);
+                entry.ops = ops.unwrap_or_default();
+            }
+            Some(Part::Decides(_)) | None => {}
+        }
+        self.entries.push((end, entry));
+    }
 }
 
 /// Returns every intact block of the ring that is at its own position, with its checksum, by its LSN.
@@ -64,7 +82,7 @@ pub(super) async fn read(source: &dyn Source, superblock: &Superblock) -> LogRea
         records.add(header, &bytes, superblock.redo);
         while let Some(record) = records.next(|_, payload| Entry::read(payload)) {
             match record {
-                Ok((_, end, entry)) => read.entries.push((end, entry)),
+                Ok((_, end, entry)) => read.add(end, entry),
                 Err(place) => {
                     read.damage = Some(format!("the record at {place} is not what was written there"));
                     read.end = place;

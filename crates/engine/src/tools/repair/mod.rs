@@ -72,6 +72,9 @@ pub struct RepairReport {
     pub guessed: bool,
     /// The damage of the log; `None` if it was read to its end.
     pub log: Option<String>,
+    /// The number of transactions in doubt: this shard of several had prepared them, and another one knows whether they
+    /// are committed. Their writes are not in the new store.
+    pub in_doubt: usize,
     /// The tables, by name. A table whose name was lost is saved as `(tree N)`; it may have been an index.
     pub tables: Vec<TableRepair>,
     /// The names of the indexes. Creating an index in the new store fills it again.
@@ -84,7 +87,10 @@ impl RepairReport {
     /// Whether nothing was lost.
     pub fn is_whole(&self) -> bool {
         let table = |table: &TableRepair| table.lost.is_empty() && table.lost_large.is_empty();
-        self.log.is_none() && self.lost_names.is_empty() && self.tables.iter().all(table)
+        self.log.is_none()
+            && self.in_doubt == 0
+            && self.lost_names.is_empty()
+            && self.tables.iter().all(table)
     }
 }
 
@@ -225,7 +231,8 @@ fn repair_onto(from: &dyn Source, to: Handle, options: Options) -> StoreFuture<'
     Box::pin(async move {
         let (superblock, guessed) = find::superblock(from).await?;
         let log = log::read(from, &superblock).await;
-        let mut report = RepairReport { guessed, log: log.damage.clone(), ..RepairReport::default() };
+        let (damage, in_doubt) = (log.damage.clone(), log.in_doubt.len());
+        let mut report = RepairReport { guessed, log: damage, in_doubt, ..RepairReport::default() };
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
         let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
         let pages = Pages::new(from, superblock, log).await;

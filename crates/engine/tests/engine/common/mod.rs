@@ -2,6 +2,7 @@
 
 pub(crate) mod cuts;
 pub(crate) mod patched;
+pub(crate) mod powered;
 pub(crate) mod refuses;
 pub(crate) mod sample;
 
