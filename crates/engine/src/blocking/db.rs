@@ -8,6 +8,7 @@ use super::retries::{Attempt, RetryQueue};
 use super::scan::{Page, borrowed, owned};
 use super::set;
 use super::shard::{Cell, Seat};
+use crate::format::index_entry::Coding;
 use crate::memory::catalogue::SHARDS;
 use crate::memory::locks::TxnId;
 use crate::store::transaction::Range;
@@ -38,6 +39,13 @@ pub struct Table(InShards<crate::Table>);
 /// An index over a table, in every shard. Like a [`Table`], it belongs to the [`Db`] that returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index(InShards<crate::Index>);
+
+impl Index {
+    /// Returns the code of the index entries in each shard.
+    pub(super) fn codings(&self) -> Vec<Coding> {
+        self.0.each.iter().map(|index| index.coding).collect()
+    }
+}
 
 /// A store that any thread may use. Clones of the value are handles of the same store. When the last clone is
 /// dropped, all work in progress is completed.

@@ -2,7 +2,7 @@
 //! them in index order.
 
 use super::scan::{Owned, borrowed};
-use crate::format::index_entry;
+use crate::format::index_entry::Coding;
 use crate::store::transaction::Range;
 use crate::{Direction, Error, IndexRow};
 use std::collections::VecDeque;
@@ -29,6 +29,8 @@ pub(super) fn merge(rows: Vec<Vec<IndexRow>>, direction: Direction, most: usize)
 
 /// The state of the iteration in one shard.
 struct Part {
+    /// The code of the index entries.
+    coding: Coding,
     /// The index entries that were not fetched yet.
     left: Owned,
     found: VecDeque<IndexRow>,
@@ -49,13 +51,16 @@ pub struct IndexRows<'a> {
 
 impl<'a> IndexRows<'a> {
     pub(super) fn new(
-        shards: usize,
+        codings: Vec<Coding>,
         range: Range<'_>,
         direction: Direction,
         fetch: impl FnMut(usize, Range<'_>, Direction, usize) -> Result<Vec<IndexRow>, Error> + 'a,
     ) -> IndexRows<'a> {
-        let part = |_| Part { left: index_entry::entries(range), found: VecDeque::new(), done: false };
-        let parts = (0..shards).map(part).collect();
+        let part = |coding: Coding| {
+            let (left, found) = (coding.entries(range), VecDeque::new());
+            Part { coding, left, found, done: false }
+        };
+        let parts = codings.into_iter().map(part).collect();
         IndexRows { direction, parts, fetch: Box::new(fetch), left: usize::MAX }
     }
 
@@ -76,7 +81,7 @@ impl<'a> IndexRows<'a> {
         part.done = found.len() < most;
         if let Some(last) = found.last() {
             // Several rows may have the same index key, so the next page begins behind the entry.
-            let entry = index_entry::entry(&last.index_key, &last.key);
+            let entry = part.coding.entry(&last.index_key, &last.key);
             match self.direction {
                 Direction::Forward => part.left.0 = Bound::Excluded(entry),
                 Direction::Backward => part.left.1 = Bound::Excluded(entry),

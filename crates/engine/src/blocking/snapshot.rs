@@ -52,7 +52,7 @@ impl Db {
     /// them in parts. All rows belong to one state, which is fixed when the first row is fetched.
     pub fn index_rows(&self, index: &Index, range: Range<'_>, direction: Direction) -> IndexRows<'_> {
         let (index, mut snapshot) = (index.clone(), None);
-        IndexRows::new(self.shards(), range, direction, move |shard, range, direction, most| {
+        IndexRows::new(index.codings(), range, direction, move |shard, range, direction, most| {
             let snapshot = match &mut snapshot {
                 Some(snapshot) => snapshot,
                 none => none.insert(self.snapshot()?),
@@ -139,7 +139,7 @@ impl Snapshot {
     /// parts.
     pub fn index_rows(&self, index: &Index, range: Range<'_>, direction: Direction) -> IndexRows<'_> {
         let index = index.clone();
-        IndexRows::new(self.db.shards(), range, direction, move |shard, range, direction, most| {
+        IndexRows::new(index.codings(), range, direction, move |shard, range, direction, most| {
             self.index_page(&index, shard, range, direction, most)
         })
     }

@@ -184,7 +184,7 @@ impl Transaction {
         direction: Direction,
     ) -> Result<IndexRows<'_>, Error> {
         let indexes = self.db().each(|shard| self.db().index_in(index, shard))?;
-        Ok(IndexRows::new(indexes.len(), range, direction, move |shard, range, direction, most| {
+        Ok(IndexRows::new(index.codings(), range, direction, move |shard, range, direction, most| {
             let (index, range) = (indexes[shard], owned(range));
             self.run(shard, move |inner| async move {
                 inner.index_entries(index, borrowed(&range), direction).limit(most).all().await

@@ -43,9 +43,9 @@ use fulgurite_base::PageId;
 use fulgurite_device::Caps;
 
 /// The format that this version writes into the superblock.
-pub(crate) const FORMAT: u32 = 7;
-/// The format of a store that may have deltas. It is written once the store was opened to make some.
-const WITH_DELTAS: u32 = 8;
+pub(crate) const FORMAT: u32 = 8;
+/// The last format without deltas, parts of transactions of several shards, and index entries with runs of zeros.
+const WITHOUT_DELTAS: u32 = 7;
 /// The last format whose catalogue has no entries of dropped tables.
 const WITHOUT_DROPS: u32 = 6;
 /// The only format in which a store may have sorted runs. A store that has sorted runs is refused.
@@ -299,14 +299,9 @@ pub(crate) struct Superblock {
 impl Superblock {
     /// Returns the superblock for a store that was opened, which is not clean. The superblock gets the
     /// current format, unless the store may have sorted runs. A store with sorted runs is refused, and the
-    /// version that made it must still be able to open it. A store that may have deltas is refused by versions
-    /// that do not know them.
-    pub(crate) fn opened(self, makes_deltas: bool) -> Superblock {
-        let format = match self.format {
-            WITH_RUNS => WITH_RUNS,
-            _ if makes_deltas && self.out_of_place.is_some() => WITH_DELTAS,
-            known => known.max(FORMAT),
-        };
+    /// version that made it must still be able to open it.
+    pub(crate) fn opened(self) -> Superblock {
+        let format = if self.format == WITH_RUNS { WITH_RUNS } else { FORMAT };
         Superblock { format, generation: self.generation + 1, clean: false, ..self }
     }
 
@@ -358,7 +353,7 @@ impl Superblock {
         let format = get_u32(&copy, 20);
         let is_out_of_place = copy[85] == 1;
         let is_known =
-            [WITH_DELTAS, FORMAT, WITHOUT_DROPS, WITH_RUNS, BEFORE_RUNS, WITHOUT_UNITS, WITHOUT_STORED];
+            [FORMAT, WITHOUT_DELTAS, WITHOUT_DROPS, WITH_RUNS, BEFORE_RUNS, WITHOUT_UNITS, WITHOUT_STORED];
         let is_known = is_known.contains(&format);
         if !is_known && (format != UNBOUND || is_out_of_place) {
             return Err(Error::Version { found: format, known: FORMAT });

@@ -1,8 +1,8 @@
 //! The catalogue: tables and indexes by name.
 //!
 //! The catalogue is a tree like any other. The key of an entry is the name of the table or index. The value
-//! is `kind (1: 1 table, 2 index, 3 index that is still being filled), tree (4), root (8), table of the index
-//! (4)`.
+//! is `kind (1: 1 table, 8 index, 9 index that is still being filled), tree (4), root (8), table of the index
+//! (4)`. The kinds 2 and 3 are indexes that were made before format 8; their entries are coded otherwise ([`Coding`]).
 //!
 //! Two kinds of entries have names of the engine's own, which begin with a byte that is not valid in UTF-8.
 //! `255, "d", tree (4, big-endian)` is a dropped tree whose pages are not all free yet: kind 6, and 1 in the
@@ -10,6 +10,7 @@
 //! kind 7, and the number in place of a tree. Without it the number of a dropped tree could be given again
 //! while the log still has operations on the dropped tree.
 
+use crate::format::index_entry::Coding;
 use crate::format::page::node::Node;
 use crate::format::page::{self, get_u32, get_u64};
 use crate::format::tree::{CATALOGUE, LARGE, Tree};
@@ -42,6 +43,8 @@ pub struct Table(pub(crate) Tree);
 pub struct Index {
     pub(crate) tree: Tree,
     pub(crate) table: Table,
+    /// The code of its entries.
+    pub(crate) coding: Coding,
     /// Whether the index has entries for all records of its table.
     pub(crate) complete: bool,
 }
@@ -88,9 +91,18 @@ pub(crate) struct Dropped {
 #[derive(Default)]
 pub(crate) struct TableInfo {
     pub name: String,
-    /// The indexes of the table: their names, their trees, and their extract functions. A function is `None`
-    /// until it is given after the store was opened.
-    pub indexes: Vec<(String, Tree, Option<Extract>)>,
+    /// The indexes of the table.
+    pub indexes: Vec<IndexInfo>,
+}
+
+/// The name of an index, and what a writer of the table needs.
+#[derive(Clone)]
+pub(crate) struct IndexInfo {
+    pub name: String,
+    pub tree: Tree,
+    pub coding: Coding,
+    /// The extract function; `None` until it is given after the store was opened.
+    pub extract: Option<Extract>,
 }
 
 /// The catalogue in memory.
@@ -247,9 +259,9 @@ impl Catalogue {
             }
             Named::Index(index) => {
                 let indexes = self.tables.get_mut(&index.table.0.id).map(|table| &mut table.indexes);
-                let known = indexes.and_then(|all| all.iter_mut().find(|(_, tree, _)| *tree == index.tree));
-                if let Some((name, ..)) = known {
-                    to.clone_into(name);
+                let known = indexes.and_then(|all| all.iter_mut().find(|known| known.tree == index.tree));
+                if let Some(known) = known {
+                    to.clone_into(&mut known.name);
                 }
             }
         }
@@ -265,7 +277,7 @@ impl Catalogue {
             }
             Named::Index(index) => {
                 if let Some(table) = self.tables.get_mut(&index.table.0.id) {
-                    table.indexes.retain(|(_, tree, _)| *tree != index.tree);
+                    table.indexes.retain(|known| known.tree != index.tree);
                 }
                 // An index has no large values.
                 (index.tree, true)
@@ -316,8 +328,9 @@ impl Catalogue {
             }
             Named::Index(index) => {
                 let table = self.tables.entry(index.table.0.id).or_default();
-                if !table.indexes.iter().any(|(known, ..)| *known == name) {
-                    table.indexes.push((name.clone(), index.tree, None));
+                if !table.indexes.iter().any(|known| known.name == name) {
+                    let Index { tree, coding, .. } = index;
+                    table.indexes.push(IndexInfo { name: name.clone(), tree, coding, extract: None });
                 }
                 index.tree
             }
@@ -345,9 +358,9 @@ impl Catalogue {
     /// Sets the extract function of an index.
     pub(crate) fn set_extract(&mut self, index: Index, extract: Extract) {
         if let Some(table) = self.tables.get_mut(&index.table.0.id)
-            && let Some((.., slot)) = table.indexes.iter_mut().find(|(_, tree, _)| *tree == index.tree)
+            && let Some(known) = table.indexes.iter_mut().find(|known| known.tree == index.tree)
         {
-            *slot = Some(extract);
+            known.extract = Some(extract);
         }
     }
 }
@@ -379,6 +392,9 @@ pub(crate) enum Own {
     Highest(u32),
 }
 
+/// The kinds of complete indexes. The next number is an index that is still being filled.
+const SINGLE: u8 = 2;
+const RUNS: u8 = 8;
 const DROPPED: u8 = 6;
 const HIGHEST: u8 = 7;
 
@@ -417,7 +433,13 @@ pub(crate) fn own(name: &[u8], value: &[u8]) -> Option<Own> {
 pub(crate) fn encode(named: Named) -> Vec<u8> {
     let (kind, tree, table) = match named {
         Named::Table(table) => (1, table.0, 0),
-        Named::Index(index) => (if index.complete { 2 } else { 3 }, index.tree, index.table.0.id),
+        Named::Index(index) => {
+            let kind = match index.coding {
+                Coding::Single => SINGLE,
+                Coding::Runs => RUNS,
+            };
+            (kind + u8::from(!index.complete), index.tree, index.table.0.id)
+        }
     };
     value_of(kind, tree, table)
 }
@@ -438,9 +460,10 @@ pub(crate) fn decode(value: &[u8]) -> Option<Named> {
     let tree = Tree { id: get_u32(value, 1), root: PageId(get_u64(value, 5)) };
     match value[0] {
         1 => Some(Named::Table(Table(tree))),
-        kind @ (2 | 3) => {
+        kind @ (2 | 3 | 8 | 9) => {
             let table = Table(Tree { id: get_u32(value, 13), root: PageId(0) });
-            Some(Named::Index(Index { tree, table, complete: kind == 2 }))
+            let coding = if kind < RUNS { Coding::Single } else { Coding::Runs };
+            Some(Named::Index(Index { tree, table, coding, complete: kind.is_multiple_of(2) }))
         }
         _ => None,
     }

@@ -139,7 +139,7 @@ impl Shard {
     pub(crate) fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
         let (log_end, log_crc) = self.durable.log().durable_end();
         let last = self.durable.superblock().clone();
-        let (format, generation) = (last.format.max(FORMAT), last.generation + 1);
+        let (format, generation) = (FORMAT, last.generation + 1);
         let (next_large, out_of_place) = (self.durable.next_large(), self.durable.pages().backend().shape());
         Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
     }

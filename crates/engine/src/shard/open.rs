@@ -88,7 +88,7 @@ impl Shard {
         let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
         // From here on a crash leaves a store that is marked as not clean. Nothing that belongs to the store is
         // written before this mark is durable.
-        let mut superblock = superblock.opened(options.place.out_of_place().deltas > 0);
+        let mut superblock = superblock.opened();
         if options.grow && bytes < drive_bytes {
             superblock = extend(&handle, &barrier, superblock, drive_bytes).await?;
         }

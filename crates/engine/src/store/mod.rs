@@ -9,6 +9,7 @@ pub(crate) mod ranges;
 pub(crate) mod load;
 pub(crate) mod names;
 
+use crate::format::index_entry::Coding;
 use crate::media::write::out_of_place::OutOfPlace;
 use crate::memory::catalogue::{Extract, Index, Named, Table, refuse_own};
 use crate::memory::locks::TxnId;
@@ -262,7 +263,9 @@ impl Store {
             let named = match known {
                 Some(named) => named,
                 None => {
-                    let make = move |tree| Named::Index(Index { tree, table, complete: false });
+                    let make = move |tree| {
+                        Named::Index(Index { tree, table, coding: Coding::Runs, complete: false })
+                    };
                     self.create_tree(name, make, Some(Rc::clone(&extract))).await?
                 }
             };
@@ -429,5 +432,56 @@ impl Store {
             frames: shard.state.frames(),
             pool: shard.durable.pool().counters(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Direction, Durability};
+    use fulgurite_base::Nanos;
+    use fulgurite_device::{Executor, MemDevice};
+
+    /// The rule: an index that an older version has made keeps its code of zero bytes, also when it is written to and
+    /// opened again. A new index beside it has the new code.
+    #[test]
+    fn an_index_of_an_older_format_keeps_its_code() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            let options = || Options { memory_bytes: 2 << 20, log_bytes: 1 << 20, ..Options::default() };
+            let extract = || -> Extract { Rc::new(|_, value, keys| keys.push(value.to_vec())) };
+            let values = [&b"\0"[..], b"\0\0", b"\0a", b"a\0b"];
+            let put = async |store: &Store, table, numbers: std::ops::Range<usize>| {
+                let transaction = store.begin();
+                for number in numbers {
+                    transaction.put(table, &[number as u8], values[number]).await.unwrap();
+                }
+                transaction.commit_with(Durability::Flush).await.unwrap();
+            };
+            let store = Store::create(handle.clone(), options()).await.unwrap();
+            let table = store.create_table("t").await.unwrap();
+            let make =
+                move |tree| Named::Index(Index { tree, table, coding: Coding::Single, complete: false });
+            store.create_tree("old", make, Some(extract())).await.unwrap();
+            put(&store, table, 0..2).await;
+            store.create_index(table, "old", extract()).await.unwrap();
+            store.close().await.unwrap();
+            let store = Store::open(handle, options()).await.unwrap();
+            let table = store.table("t").await.unwrap();
+            let old = store.create_index(table, "old", extract()).await.unwrap();
+            let new = store.create_index(table, "new", extract()).await.unwrap();
+            assert_eq!((old.coding, new.coding), (Coding::Single, Coding::Runs));
+            put(&store, table, 2..4).await;
+            let transaction = store.begin();
+            for index in [old, new] {
+                let range = (Bound::Included(&b"\0\0"[..]), Bound::Excluded(&b"b"[..]));
+                let rows = transaction.index_scan(index, range, Direction::Forward).all().await.unwrap();
+                let found: Vec<Vec<u8>> = rows.into_iter().map(|row| row.index_key).collect();
+                assert_eq!(found, values[1..]);
+            }
+            assert!(store.check().await.unwrap().problems.is_empty());
+        };
+        executor.block_on(work).unwrap();
     }
 }

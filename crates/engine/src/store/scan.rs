@@ -6,7 +6,6 @@
 //! index scan does the same with the database rows that its index entries refer to: it takes several entries
 //! ahead, and reads the leaves of their rows together.
 
-use crate::format::index_entry;
 use crate::format::large_value::LargeValue;
 use crate::format::page;
 use crate::format::page::node::leaf;
@@ -474,9 +473,11 @@ impl<'a> IndexScan<'a> {
         let most = self.window.next();
         while self.entries.len() < fresh + most && !self.ended {
             match self.scan.next().await? {
-                Some((entry, _)) => self.entries.push_back(index_entry::split(&entry).ok_or_else(|| {
-                    Error::corrupt(self.index.tree.root, "an entry of the index is damaged")
-                })?),
+                Some((entry, _)) => {
+                    self.entries.push_back(self.index.coding.split(&entry).ok_or_else(|| {
+                        Error::corrupt(self.index.tree.root, "an entry of the index is damaged")
+                    })?)
+                }
                 None => self.ended = true,
             }
         }

@@ -1,6 +1,5 @@
 //! Transactions and snapshots, the two ways to access a store.
 
-use crate::format::index_entry;
 use crate::format::large_value::LargeValue;
 use crate::format::page::node::longest_key;
 use crate::format::tree::Tree;
@@ -45,8 +44,8 @@ async fn get_many(view: &ReadView, tree: Tree, keys: &[&[u8]]) -> Result<Vec<Opt
     Ok(values)
 }
 
-fn index_span(range: Range<'_>) -> Span {
-    let (low, high) = index_entry::entries(range);
+fn index_span(index: Index, range: Range<'_>) -> Span {
+    let (low, high) = index.coding.entries(range);
     Span::new((low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..])))
 }
 
@@ -84,7 +83,7 @@ impl Snapshot {
 
     /// Scans the records that a range of an index refers to.
     pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_> {
-        IndexScan::new(&self.0, index, index_span(range), direction)
+        IndexScan::new(&self.0, index, index_span(index, range), direction)
     }
 
     /// Does the same for a range of the entries of the index.
@@ -197,7 +196,7 @@ impl Transaction {
 
     /// Scans the records that a range of an index refers to.
     pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_> {
-        IndexScan::new(&self.view, index, index_span(range), direction)
+        IndexScan::new(&self.view, index, index_span(index, range), direction)
     }
 
     /// Does the same for a range of the entries of the index.
@@ -296,8 +295,8 @@ impl Transaction {
     pub(crate) fn is_indexed(&self, table: Table) -> Result<bool, Error> {
         let catalogue = self.view.shard().state.catalogue();
         let Some(info) = catalogue.table(table) else { return Ok(false) };
-        match info.indexes.iter().find(|(.., extract)| extract.is_none()) {
-            Some((index, ..)) => Err(Error::IndexNotOpen { table: info.name.clone(), index: index.clone() }),
+        match info.indexes.iter().find(|index| index.extract.is_none()) {
+            Some(index) => Err(Error::IndexNotOpen { table: info.name.clone(), index: index.name.clone() }),
             None => Ok(!info.indexes.is_empty()),
         }
     }
@@ -356,18 +355,18 @@ impl Transaction {
     ) -> Result<Vec<EntryChange>, Error> {
         let catalogue = self.view.shard().state.catalogue();
         let mut changes = Vec::new();
-        for (index, tree, extract) in catalogue.table(table).map_or(&[][..], |info| &info.indexes) {
-            let Some(extract) = extract else { continue };
+        for index in catalogue.table(table).map_or(&[][..], |info| &info.indexes) {
+            let Some(extract) = &index.extract else { continue };
             let entries = |value: Option<&[u8]>| -> Result<Vec<Vec<u8>>, Error> {
-                let keys = value.map(|value| index_keys(extract, index, key, value)).transpose()?;
+                let keys = value.map(|value| index_keys(extract, &index.name, key, value)).transpose()?;
                 let keys = keys.unwrap_or_default().into_iter();
-                Ok(keys.map(|index_key| index_entry::entry(&index_key, key)).collect())
+                Ok(keys.map(|index_key| index.coding.entry(&index_key, key)).collect())
             };
             let (before, after) = (entries(old)?, entries(new)?);
             let gone = before.iter().filter(|entry| !after.contains(entry));
-            changes.extend(gone.map(|entry| (*tree, entry.clone(), false)));
+            changes.extend(gone.map(|entry| (index.tree, entry.clone(), false)));
             let come = after.iter().filter(|entry| !before.contains(entry));
-            changes.extend(come.map(|entry| (*tree, entry.clone(), true)));
+            changes.extend(come.map(|entry| (index.tree, entry.clone(), true)));
         }
         Ok(changes)
     }

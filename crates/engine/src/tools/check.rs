@@ -1,11 +1,11 @@
 //! Checks a store: every page of every tree, the allocation maps, large values, and indexes.
 
-use crate::format::index_entry;
+use crate::format::index_entry::Coding;
 use crate::format::large_value::LargeValue;
 use crate::format::page::node::Node;
 use crate::format::page::{self, map};
 use crate::format::tree::{LARGE, Tree};
-use crate::memory::catalogue::{Dropped, Named, index_keys};
+use crate::memory::catalogue::{Dropped, IndexInfo, Named, index_keys};
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::wait::insist;
@@ -318,25 +318,22 @@ impl<'a> Walk<'a> {
         for (name, table) in tables {
             let indexes: Vec<_> = {
                 let catalogue = shard.state.catalogue();
-                let info = catalogue.table(table);
-                info.map_or(Vec::new(), |info| {
-                    info.indexes.iter().map(|(n, t, e)| (n.clone(), *t, e.clone())).collect()
-                })
+                catalogue.table(table).map_or(Vec::new(), |info| info.indexes.clone())
             };
-            for (index_name, tree, extract) in indexes {
+            for IndexInfo { name: index_name, tree, coding, extract } in indexes {
                 if !matches!(shard.state.catalogue().get(&index_name), Some(Named::Index(index)) if index.complete)
                 {
                     continue;
                 }
                 let entries: Vec<Vec<u8>> = self.keys(tree).await?;
-                self.lead_to_records(tree, table.0, &entries).await?;
+                self.lead_to_records((tree, coding), table.0, &entries).await?;
                 let Some(extract) = extract else { continue };
                 let entries: FxHashSet<Vec<u8>> = entries.into_iter().collect();
                 let mut expected = 0;
                 for key in self.keys(table.0).await? {
                     let value = shard.current(table.0, &key).await?.unwrap_or_default();
                     let keys = index_keys(&extract, &index_name, &key, &value)?;
-                    for entry in keys.iter().map(|index_key| index_entry::entry(index_key, &key)) {
+                    for entry in keys.iter().map(|index_key| coding.entry(index_key, &key)) {
                         expected += 1;
                         if !entries.contains(&entry) {
                             let what = format!("the record {} of {name} is not in it", text(&key));
@@ -359,10 +356,15 @@ impl<'a> Walk<'a> {
 
     /// Checks that the entries of an index refer to records. It looks them up in the order of the leaves of
     /// the table.
-    async fn lead_to_records(&mut self, index: Tree, table: Tree, entries: &[Vec<u8>]) -> Result<(), Error> {
+    async fn lead_to_records(
+        &mut self,
+        (index, coding): (Tree, Coding),
+        table: Tree,
+        entries: &[Vec<u8>],
+    ) -> Result<(), Error> {
         let mut rows = Vec::with_capacity(entries.len());
         for entry in entries {
-            match index_entry::split(entry) {
+            match coding.split(entry) {
                 Some((_, key)) => rows.push((key, entry)),
                 None => self.problem(index, None, format!("the entry {} is damaged", text(entry)), None),
             }

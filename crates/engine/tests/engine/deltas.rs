@@ -248,20 +248,6 @@ fn repairs_and_backups_contain_the_records_of_deltas() {
     assert!(records.into_iter().eq(rows(3)));
 }
 
-/// The rule: a version that does not know deltas refuses a store that may have some, and opens every other.
-#[test]
-fn the_format_says_whether_there_may_be_deltas() {
-    let format = |image: &Rc<Vec<u8>>| [image[20], image[65_536 + 20]].into_iter().max();
-    assert_eq!(format(&image(0, 1, true)), Some(7));
-    let with_deltas = image(1, 1, true);
-    assert_eq!(format(&with_deltas), Some(8));
-    let executor = Executor::new(Patched::new(&with_deltas));
-    run(&executor, |handle| async move {
-        Store::open(handle, options(0)).await.unwrap().close().await.unwrap();
-    });
-    assert_eq!(format(&Rc::new(executor.with_device(|device| device.contents()))), Some(8), "for ever");
-}
-
 #[test]
 fn pages_without_free_units_get_no_deltas() {
     for place in ["unit=512B,compress=none", "unit=4KiB"] {

@@ -184,7 +184,7 @@ fn a_store_of_format_3_is_opened() {
     let mut bytes = image("unit=4KiB", true).to_vec();
     for place in [0, 65_536] {
         let superblock = &mut bytes[place..place + 128];
-        assert_eq!((superblock[20], superblock[86]), (7, 12), "the format, and 2 to the power of 12 bytes");
+        assert_eq!((superblock[20], superblock[86]), (8, 12), "the format, and 2 to the power of 12 bytes");
         (superblock[20], superblock[86]) = (3, 0);
         superblock[16..20].fill(0);
         let crc = crc32c::crc32c(superblock);
