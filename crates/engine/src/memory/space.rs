@@ -30,7 +30,7 @@ pub(crate) struct Space {
     all_free: Cell<u64>,
     /// The pages that were picked for a structure change and are not yet marked as used.
     picked: RefCell<FxHashSet<PageId>>,
-    promised: Cell<u64>,
+    reserved: Cell<u64>,
     /// The pages that were freed and not allocated again since, each with the LSN of the record that freed
     /// it. `None` unless [`Space::keep_freed`] was called.
     freed: RefCell<Option<BTreeMap<PageId, Lsn>>>,
@@ -54,7 +54,7 @@ impl Space {
             free: RefCell::new(vec![0; groups]),
             all_free: Cell::new(0),
             picked: RefCell::default(),
-            promised: Cell::new(0),
+            reserved: Cell::new(0),
             freed: RefCell::new(None),
             most_freed: Cell::new(usize::MAX),
             next: Cell::new((0, 0)),
@@ -105,7 +105,7 @@ impl Space {
 
     /// Returns the number of free pages without those that are picked or reserved.
     pub(crate) fn available(&self) -> u64 {
-        let taken = self.picked.borrow().len() as u64 + self.promised.get() + kept_for_recovery(self.pages);
+        let taken = self.picked.borrow().len() as u64 + self.reserved.get() + kept_for_recovery(self.pages);
         self.all_free.get().saturating_sub(taken)
     }
 
@@ -114,18 +114,18 @@ impl Space {
     }
 
     /// Reserves pages for a commit. Fails if there are too few.
-    pub(crate) fn promise(&self, pages: u64) -> Result<(), Error> {
+    pub(crate) fn reserve(&self, pages: u64) -> Result<(), Error> {
         let free = self.available();
         if pages > free {
             return Err(Error::Full { free, pages: self.pages, needed: pages });
         }
-        self.promised.set(self.promised.get() + pages);
+        self.reserved.set(self.reserved.get() + pages);
         Ok(())
     }
 
     /// Releases reserved pages.
     pub(crate) fn release(&self, pages: u64) {
-        self.promised.set(self.promised.get() - pages);
+        self.reserved.set(self.reserved.get() - pages);
     }
 
     /// Whether a page was picked and is not marked as used yet.
@@ -151,7 +151,7 @@ impl Space {
     }
 
     /// Picks free pages that follow each other, so that nobody allocates them for now. Does nothing and returns false
-    /// if one of them is picked already, or if pages would be lacking for commits that were promised some.
+    /// if one of them is picked already, or if pages would be lacking for commits that have reserved some.
     pub(crate) fn pick_run(&self, pages: Range<u64>) -> bool {
         let is_picked = |page| self.is_picked(PageId(page));
         if self.available() < pages.end - pages.start || pages.clone().any(is_picked) {

@@ -23,9 +23,9 @@ pub(crate) enum Old {
     Absent,
     /// The key had this value.
     Here(Box<[u8]>),
-    /// The value is beneath: it is in the leaf, into which the pending record of the commit is not merged
+    /// The value is in the leaf, into which the pending record of the commit is not merged
     /// yet.
-    Beneath,
+    InLeaf,
 }
 
 /// The value that a commit replaces, as passed by the caller.
@@ -34,7 +34,7 @@ pub(crate) enum Replaced<'a> {
     /// The replaced value was read: this cell, or `None` if the key had no value.
     Cell(Option<Cell<'a>>),
     /// The replaced value is in the leaf, which was not read.
-    Beneath,
+    InLeaf,
 }
 
 /// The number of a tree, a key, and the LSN of the commit that replaces the value of the key.
@@ -74,8 +74,8 @@ pub(crate) struct Versions {
     kept: VecDeque<(Lsn, u32, Box<[u8]>)>,
     /// The large values that commits will replace, which were read before the commits were appended.
     large: BTreeMap<VersionKey, Box<[u8]>>,
-    /// The number of old values that are [`Old::Beneath`].
-    beneath: u64,
+    /// The number of old values that are [`Old::InLeaf`].
+    in_leaf: u64,
     bytes: u64,
     most_bytes: u64,
     /// The LSN of the state that each reader reads.
@@ -147,9 +147,9 @@ impl Versions {
                 Old::Here(bytes.into())
             }
             Replaced::Cell(None) => Old::Absent,
-            Replaced::Beneath => {
-                self.beneath += 1;
-                Old::Beneath
+            Replaced::InLeaf => {
+                self.in_leaf += 1;
+                Old::InLeaf
             }
         };
         self.bytes += cost(key);
@@ -158,22 +158,22 @@ impl Versions {
     }
 
     /// Whether a reader of an older state may find its value of a key in the leaf, beneath a pending record.
-    pub(crate) fn is_beneath(&self, tree: u32, key: &[u8]) -> bool {
+    pub(crate) fn is_in_leaf(&self, tree: u32, key: &[u8]) -> bool {
         let history = || self.trees.get(&tree).and_then(|keys| keys.get(key));
-        self.beneath > 0
-            && history().is_some_and(|history| history.iter().any(|(_, kept)| *kept == Old::Beneath))
+        self.in_leaf > 0
+            && history().is_some_and(|history| history.iter().any(|(_, kept)| *kept == Old::InLeaf))
     }
 
     /// Keeps the value `old` of a leaf when a pending record is merged into the leaf and replaces it. Readers
     /// of older states found that value beneath the record.
     pub(crate) fn settle(&mut self, tree: u32, key: &[u8], old: Option<Cell<'_>>) {
-        if self.beneath == 0 {
+        if self.in_leaf == 0 {
             return;
         }
         let history = self.trees.get_mut(&tree).and_then(|keys| keys.get_mut(key));
-        let beneath = history.and_then(|history| history.iter_mut().find(|(_, kept)| *kept == Old::Beneath));
-        if let Some((_, kept)) = beneath {
-            self.beneath -= 1;
+        let found = history.and_then(|history| history.iter_mut().find(|(_, kept)| *kept == Old::InLeaf));
+        if let Some((_, kept)) = found {
+            self.in_leaf -= 1;
             *kept = old.map_or(Old::Absent, |old| Old::Here(old.bytes.into()));
             self.bytes += bytes_of(kept);
         }
@@ -257,7 +257,7 @@ impl Versions {
             if let Some(place) = history.iter().position(|(replaced, _)| *replaced == at) {
                 let (_, old) = history.remove(place);
                 self.bytes -= cost(&key) + bytes_of(&old);
-                self.beneath -= u64::from(old == Old::Beneath);
+                self.in_leaf -= u64::from(old == Old::InLeaf);
             }
             if history.is_empty() {
                 keys.remove(&key);
@@ -269,7 +269,7 @@ impl Versions {
 fn bytes_of(old: &Old) -> u64 {
     match old {
         Old::Here(bytes) => bytes.len() as u64,
-        Old::Absent | Old::Beneath => 0,
+        Old::Absent | Old::InLeaf => 0,
     }
 }
 
@@ -295,25 +295,25 @@ mod tests {
         versions.find(5, key, at(lsn)).map(|old| match old {
             Old::Here(old) => Some(old.to_vec()),
             Old::Absent => None,
-            Old::Beneath => panic!("the leaf has it"),
+            Old::InLeaf => panic!("the leaf has it"),
         })
     }
 
     #[test]
     fn a_merge_keeps_the_value_beneath() {
         let mut versions = Versions::new(1 << 20);
-        versions.keep(5, b"k", Lsn(10), Replaced::Beneath);
+        versions.keep(5, b"k", Lsn(10), Replaced::InLeaf);
         keep(&mut versions, b"k", 20, Some(b"two"));
-        assert_eq!(versions.find(5, b"k", at(5)), Some(&Old::Beneath));
-        assert!(versions.is_beneath(5, b"k") && !versions.is_beneath(5, b"other"));
+        assert_eq!(versions.find(5, b"k", at(5)), Some(&Old::InLeaf));
+        assert!(versions.is_in_leaf(5, b"k") && !versions.is_in_leaf(5, b"other"));
         versions.settle(5, b"other", Some(Cell::inline(b"wrong")));
         versions.settle(5, b"k", Some(Cell::inline(b"one")));
         versions.settle(5, b"k", Some(Cell::inline(b"wrong")));
         assert_eq!(find(&versions, b"k", 5), Some(Some(b"one".to_vec())));
         assert_eq!(find(&versions, b"k", 15), Some(Some(b"two".to_vec())));
-        versions.keep(5, b"k", Lsn(30), Replaced::Beneath);
+        versions.keep(5, b"k", Lsn(30), Replaced::InLeaf);
         versions.trim(Lsn(30));
-        assert_eq!((versions.bytes(), versions.beneath), (0, 0));
+        assert_eq!((versions.bytes(), versions.in_leaf), (0, 0));
     }
 
     /// After the end of a reader, the values kept for it are dropped in several steps until none is left.

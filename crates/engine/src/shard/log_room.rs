@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 /// The reserved log space of a shard.
 pub(crate) struct LogRoom {
-    promised: Cell<u64>,
+    reserved: Cell<u64>,
     /// The number of commits that have ended: applied, or given up with their reservations released.
     ended: Cell<u64>,
     changed: Signal,
@@ -14,22 +14,22 @@ pub(crate) struct LogRoom {
 impl LogRoom {
     /// Creates the state without reservations. `changed` is also notified when the store stops.
     pub(crate) fn new(changed: Signal) -> LogRoom {
-        LogRoom { promised: Cell::new(0), ended: Cell::new(0), changed }
+        LogRoom { reserved: Cell::new(0), ended: Cell::new(0), changed }
     }
 
     /// Returns the number of reserved bytes.
-    pub(crate) fn promised(&self) -> u64 {
-        self.promised.get()
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved.get()
     }
 
     /// Reserves `bytes` of log space.
-    pub(crate) fn promise(&self, bytes: u64) {
-        self.promised.set(self.promised.get() + bytes);
+    pub(crate) fn reserve(&self, bytes: u64) {
+        self.reserved.set(self.reserved.get() + bytes);
     }
 
     /// Releases a reservation of `bytes`.
     pub(crate) fn release(&self, bytes: u64) {
-        self.promised.set(self.promised.get() - bytes);
+        self.reserved.set(self.reserved.get() - bytes);
         self.changed.notify();
     }
 

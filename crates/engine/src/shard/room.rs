@@ -74,7 +74,7 @@ impl Shard {
 
     /// Returns the number of log bytes that are neither used nor reserved.
     pub(crate) fn log_left(&self) -> u64 {
-        self.durable.log().capacity().saturating_sub(self.durable.log().used() + self.log_room.promised())
+        self.durable.log().capacity().saturating_sub(self.durable.log().used() + self.log_room.reserved())
     }
 
     /// Returns the number of log bytes for copying pending records forward now. A block is deducted, because

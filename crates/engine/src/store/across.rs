@@ -225,11 +225,11 @@ mod tests {
             let transaction = store.begin();
             transaction.put(table, b"own", b"new").await.unwrap();
             assert!(transaction.admit().await.unwrap());
-            let promised = store.0.log_room.promised();
+            let reserved = store.0.log_room.reserved();
             let lsn = transaction.prepare(ID).unwrap();
             transaction.until_durable(lsn).await.unwrap();
             drop(transaction);
-            assert!(promised > 0 && store.0.log_room.promised() == 0);
+            assert!(reserved > 0 && store.0.log_room.reserved() == 0);
             assert_eq!(store.statistics().locks, 0);
             churn(&store, table, 4 << 20).await;
         });

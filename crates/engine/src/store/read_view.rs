@@ -259,7 +259,7 @@ impl Shard {
             match versions.find(tree.id, key, state) {
                 Some(Old::Here(old)) => return Ok((Found::Value(Some(old.to_vec())), false)),
                 Some(Old::Absent) => return Ok((Found::Value(None), false)),
-                Some(Old::Beneath) => return Ok((Found::InLeaf, false)),
+                Some(Old::InLeaf) => return Ok((Found::InLeaf, false)),
                 None => {}
             }
         }

@@ -377,7 +377,7 @@ impl<'a> Scan<'a> {
                         Old::Absent => put(&mut seen, key, None),
                         // The old value is the one in the leaf, beneath the pending record, so it needs no
                         // replacement.
-                        Old::Beneath => drop(seen.remove(key)),
+                        Old::InLeaf => drop(seen.remove(key)),
                     }
                 }
             }

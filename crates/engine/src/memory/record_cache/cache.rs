@@ -64,7 +64,7 @@ pub(crate) struct RecordCache {
     /// An upper bound of the bytes that the pending records take in the log.
     pub(super) pending_bytes: u64,
     /// The bytes that are reserved for commits in progress, both in the cache and in the log.
-    pub(super) promised: u64,
+    pub(super) reserved: u64,
     /// The current limit in bytes, the limit while the cache is in use, and the highest limit.
     pub(super) limit_bytes: u64,
     pub(super) share_bytes: u64,
@@ -90,7 +90,7 @@ impl RecordCache {
             leaves: Leaves::new(most_bytes),
             pending: 0,
             pending_bytes: 0,
-            promised: 0,
+            reserved: 0,
             limit_bytes: most_bytes,
             share_bytes: most_bytes,
             most_bytes,
@@ -165,56 +165,56 @@ impl RecordCache {
     }
 
     /// Returns the number of bytes to reserve for a write.
-    pub(crate) fn promise_bytes(entry: Record<'_>) -> u64 {
+    pub(crate) fn reserved_bytes(entry: Record<'_>) -> u64 {
         with_tables(entry.bytes() as u64).max(LEAST_COST).max(in_log(entry))
     }
 
     /// Reserves space for a write, in the cache and in the log. Returns the number of bytes to release later,
     /// or `None` if there is no space.
-    pub(crate) fn promise(&mut self, entry: Record<'_>) -> Option<u64> {
+    pub(crate) fn reserve(&mut self, entry: Record<'_>) -> Option<u64> {
         self.wake();
-        let bytes = RecordCache::promise_bytes(entry);
+        let bytes = RecordCache::reserved_bytes(entry);
         let kept = |most: u64| if entry.value.is_some() { reserved_for_deletes(most) } else { 0 };
-        let has_room = self.held(self.promised + bytes) + kept(self.limit_bytes) <= self.limit_bytes;
-        let pending_bytes = self.pending_bytes + self.promised + bytes;
+        let has_room = self.held(self.reserved + bytes) + kept(self.limit_bytes) <= self.limit_bytes;
+        let pending_bytes = self.pending_bytes + self.reserved + bytes;
         let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;
-        if !has_room || !has_log || !self.ring.reserve(self.chunks_for(self.promised + bytes)) {
+        if !has_room || !has_log || !self.ring.reserve(self.chunks_for(self.reserved + bytes)) {
             self.counters.refused += 1;
             if !has_room && has_log {
                 self.division.refused();
             }
             return None;
         }
-        self.promised += bytes;
+        self.reserved += bytes;
         Some(bytes)
     }
 
     /// Returns the most bytes that a transaction may reserve, which the cache can always make room for.
-    pub(crate) fn most_promised(&self) -> u64 {
+    pub(crate) fn most_reserved(&self) -> u64 {
         let in_cache = self.most_bytes - reserved_for_deletes(self.most_bytes);
         let in_cache = in_cache.saturating_sub(4 * self.chunk_cost()) / 3 * 2;
         in_cache.min(self.most_pending_bytes - reserved_for_deletes(self.most_pending_bytes))
     }
 
-    /// Returns the number of bytes in use, plus the bytes that guarantee space for `promised` reserved bytes.
-    pub(crate) fn held(&self, promised: u64) -> u64 {
+    /// Returns the number of bytes in use, plus the bytes that guarantee space for `reserved` bytes.
+    pub(crate) fn held(&self, reserved: u64) -> u64 {
         // The end of a chunk may be too small for an entry, so reserve more than requested. One chunk more is
         // reserved for entries that are moved.
-        self.bytes() + promised * 3 / 2 + 2 * self.chunk_cost()
+        self.bytes() + reserved * 3 / 2 + 2 * self.chunk_cost()
     }
 
     /// Returns the number of chunks that guarantee space for so many reserved bytes.
-    pub(crate) fn chunks_for(&self, promised: u64) -> usize {
-        (promised * 3 / 2).div_ceil(self.chunk_cost()) as usize + 2
+    pub(crate) fn chunks_for(&self, reserved: u64) -> usize {
+        (reserved * 3 / 2).div_ceil(self.chunk_cost()) as usize + 2
     }
 
-    pub(crate) fn promised(&self) -> u64 {
-        self.promised
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
     }
 
     /// Releases reserved bytes, whether they were used or not.
     pub(crate) fn release(&mut self, bytes: u64) {
-        self.promised -= bytes;
+        self.reserved -= bytes;
     }
 
     /// Returns an upper bound of the bytes of a log record with these entries.
@@ -225,7 +225,7 @@ impl RecordCache {
     /// Returns an upper bound of the log bytes for copying forward all pending records and those of commits
     /// in progress.
     pub(crate) fn needed_log(&self) -> u64 {
-        self.pending_bytes + self.promised
+        self.pending_bytes + self.reserved
     }
 
     #[inline]
@@ -422,7 +422,7 @@ impl RecordCache {
     /// Ends the pending state of an entry that was merged or replaced.
     pub(crate) fn end_pending(&mut self, slot: Slot) {
         let leaf = self.ring.leaf(slot);
-        let mut rest = self.take_list(leaf);
+        let mut rest = self.unlink_all(leaf);
         rest.retain(|other| *other != slot);
         rest.into_iter().for_each(|other| self.list(other, leaf));
         self.settle(slot);
@@ -435,7 +435,7 @@ impl RecordCache {
     }
 
     /// Removes the list of pending entries of a leaf, and returns it.
-    pub(crate) fn take_list(&mut self, leaf: u32) -> Vec<Slot> {
+    pub(crate) fn unlink_all(&mut self, leaf: u32) -> Vec<Slot> {
         let mut next = self.leaves.remove(leaf);
         let mut list = Vec::new();
         while let Some(slot) = next {
@@ -480,14 +480,14 @@ impl RecordCache {
 
     /// Redistributes the pending records of leaves whose key ranges changed. `leaf_for` returns the new leaf
     /// of a record. Returns false if a record has no leaf.
-    pub(crate) fn share_out(
+    pub(crate) fn redistribute(
         &mut self,
         leaves: &[PageId],
         leaf_for: impl Fn(Record<'_>) -> Option<PageId>,
     ) -> bool {
         let mut all = Vec::new();
         for leaf in leaves.iter().filter_map(|leaf| u32::try_from(leaf.0).ok()) {
-            all.append(&mut self.take_list(leaf));
+            all.append(&mut self.unlink_all(leaf));
         }
         all.into_iter().all(|slot| {
             let leaf = leaf_for(self.ring.entry(slot)).and_then(|leaf| u32::try_from(leaf.0).ok());
@@ -507,7 +507,7 @@ impl RecordCache {
     ) -> Merged {
         let mut merged = Merged { since: Lsn(u64::MAX), records: 0, too_large: None, outcome: Ok(()) };
         let Ok(number) = u32::try_from(leaf.0) else { return merged };
-        let mut list = self.take_list(number);
+        let mut list = self.unlink_all(number);
         while let Some(slot) = list.pop() {
             match put(self.ring.entry(slot)) {
                 Ok(true) => {

@@ -24,17 +24,17 @@ impl RecordCache {
         self.ring.add(loan);
     }
 
-    /// Returns the number of frames to borrow, so that chunks for `promised` reserved bytes and `ahead` more
+    /// Returns the number of frames to borrow, so that chunks for `reserved` bytes and `ahead` more
     /// chunks can be begun at once.
-    pub(crate) fn frames_for(&self, promised: u64, ahead: usize) -> usize {
-        let needed = self.chunks_for(promised);
+    pub(crate) fn frames_for(&self, reserved: u64, ahead: usize) -> usize {
+        let needed = self.chunks_for(reserved);
         let left = self.chunks().saturating_sub(self.ring.used() + needed);
         (needed + ahead.min(left)).saturating_sub(self.ring.ready())
     }
 
     /// Whether half of the chunks that should be available ahead are missing.
     pub(crate) fn needs_frames(&self) -> bool {
-        self.is_used() && self.frames_for(self.promised, self.ahead() / 2) > 0
+        self.is_used() && self.frames_for(self.reserved, self.ahead() / 2) > 0
     }
 
     pub(crate) fn ahead(&self) -> usize {

@@ -32,7 +32,7 @@ impl RecordCache {
         let leaves = self.leaves.iter().filter(|(_, slot)| self.ring.entry(*slot).tree == tree);
         let leaves: Vec<u32> = leaves.map(|(leaf, _)| leaf).collect();
         for leaf in leaves {
-            for slot in self.take_list(leaf) {
+            for slot in self.unlink_all(leaf) {
                 self.settle(slot);
                 self.remove(slot);
             }

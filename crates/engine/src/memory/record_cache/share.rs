@@ -46,7 +46,7 @@ impl RecordCache {
         };
         // The limit never drops below the bytes in use or reserved, plus a reserve for deletions. Entries are
         // evicted meanwhile, and the next decision can lower the limit further.
-        let held = self.held(self.promised);
+        let held = self.held(self.reserved);
         let beside = reserved_for_deletes(held).max(2 * self.chunk_cost());
         self.limit_bytes = limit.max((held + beside).min(self.limit_bytes));
         self.give_frames_back();
@@ -59,7 +59,7 @@ impl RecordCache {
 
     /// Gives back free frames that are beyond the limit and not reserved.
     pub(crate) fn give_frames_back(&mut self) {
-        let kept = self.chunks_for(self.promised) + self.ahead();
+        let kept = self.chunks_for(self.reserved) + self.ahead();
         while self.ring.used() + self.ring.ready() > self.chunks() && self.ring.ready() > kept {
             self.ring.give_back();
         }

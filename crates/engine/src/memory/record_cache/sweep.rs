@@ -14,7 +14,7 @@ const MERGED_TOGETHER: usize = 8;
 /// The result of sweeping some chunks.
 pub(crate) struct Swept {
     /// The leaves to merge.
-    pub lacking: Vec<PageId>,
+    pub behind: Vec<PageId>,
     /// The number of chunks that could not be freed. They are the oldest chunks now.
     pub stay: usize,
     /// The number of all chunks that were swept.
@@ -45,14 +45,14 @@ impl RecordCache {
 
     /// Sweeps the full chunk at index `at`, where the oldest chunk has index 0. Entries in use get a second
     /// chance. Pending entries do as well, unless their neighbourhood is worth merging: then the leaf is
-    /// added to `lacking`, and the chunk is kept. If `lacking` is `None`, no leaf is merged.
-    pub(crate) fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
+    /// added to `behind`, and the chunk is kept. If `behind` is `None`, no leaf is merged.
+    pub(crate) fn sweep(&mut self, at: usize, mut behind: Option<&mut Vec<PageId>>) -> Outcome {
         let Some(chunk) = self.ring.take(at) else { return Outcome::Nothing };
         let mut stays = false;
         for slot in self.ring.entries(chunk) {
             let is_pending = self.ring.is_pending(slot);
             let is_asked_for = self.ring.is_asked_for(slot);
-            if is_asked_for || (is_pending && (lacking.is_none() || !self.is_worth_merging(slot))) {
+            if is_asked_for || (is_pending && (behind.is_none() || !self.is_worth_merging(slot))) {
                 if !self.move_on(slot) {
                     self.ring.set_asked_for(slot, false);
                     stays = true;
@@ -60,8 +60,8 @@ impl RecordCache {
             } else if !is_pending {
                 self.division.record_evicted(self.ring.entry(slot));
                 self.remove(slot);
-            } else if let Some(lacking) = &mut lacking {
-                lacking.push(PageId(u64::from(self.ring.leaf(slot))));
+            } else if let Some(behind) = &mut behind {
+                behind.push(PageId(u64::from(self.ring.leaf(slot))));
                 stays = true;
             }
         }
@@ -85,7 +85,7 @@ impl RecordCache {
     /// Moves an entry to the head of the ring, and clears its use flag. Returns false if there is no space.
     fn move_on(&mut self, slot: Slot) -> bool {
         // Keep reserved space free, except for the one chunk that is reserved for moved entries.
-        let may_begin = self.room() >= self.chunks_for(self.promised) - 1;
+        let may_begin = self.room() >= self.chunks_for(self.reserved) - 1;
         // Copy the entry, because `push` changes the ring.
         let Record { tree, key, value } = self.ring.entry(slot);
         let (key, value) = (key.to_vec(), value.map(<[u8]>::to_vec));
@@ -100,22 +100,22 @@ impl RecordCache {
 
     /// Sweeps the oldest chunks until there are leaves to merge or enough space.
     pub(crate) fn sweep_some(&mut self) -> Swept {
-        let (mut lacking, mut stay, mut swept) = (Vec::new(), 0, 0);
-        while swept < SWEPT_TOGETHER && lacking.len() < MERGED_TOGETHER && self.is_tight() {
-            match self.sweep(stay, Some(&mut lacking)) {
+        let (mut behind, mut stay, mut swept) = (Vec::new(), 0, 0);
+        while swept < SWEPT_TOGETHER && behind.len() < MERGED_TOGETHER && self.is_tight() {
+            match self.sweep(stay, Some(&mut behind)) {
                 Outcome::Nothing => break,
                 Outcome::Freed => {}
                 Outcome::Stays => stay += 1,
             }
             swept += 1;
         }
-        Swept { lacking, stay, swept }
+        Swept { behind, stay, swept }
     }
 
     /// Evicts records that are not pending, and takes more memory if necessary, until `bytes` can be reserved. Returns
     /// whether this is possible now.
     pub(crate) fn make_room(&mut self, bytes: u64) -> bool {
-        let needed = self.promised + bytes;
+        let needed = self.reserved + bytes;
         let pending_bytes = self.pending_bytes + needed + reserved_for_deletes(self.most_pending_bytes);
         if pending_bytes > self.most_pending_bytes {
             return false;

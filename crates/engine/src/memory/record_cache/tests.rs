@@ -100,14 +100,14 @@ fn the_cache_agrees_with_a_map() {
                 model.clean.remove(&at);
             }
             90..93 => {
-                let mut lacking = Vec::new();
-                records.sweep(prng.below(3) as usize, (prng.below(2) == 0).then_some(&mut lacking));
-                assert!(lacking.iter().all(|leaf| records.lacks(*leaf)));
+                let mut behind = Vec::new();
+                records.sweep(prng.below(3) as usize, (prng.below(2) == 0).then_some(&mut behind));
+                assert!(behind.iter().all(|leaf| records.lacks(*leaf)));
             }
             93 => {
                 division = prng.below(256) as u8;
                 let leaves = [PageId(6), PageId(7)];
-                assert!(records.share_out(&leaves, |entry| Some(leaf_of(entry.key, division))));
+                assert!(records.redistribute(&leaves, |entry| Some(leaf_of(entry.key, division))));
                 for ((_, key), (_, leaf, _)) in &mut model.pending {
                     *leaf = leaf_of(key, division);
                 }
@@ -156,15 +156,15 @@ fn used_records_outlive_unused_ones() {
 #[test]
 fn reservations_hold_and_leave_space_for_deletions() {
     let mut records = records(80_000, 30_000);
-    let (mut promised, key) = (0, 5u32.to_be_bytes());
+    let (mut reserved, key) = (0, 5u32.to_be_bytes());
     let put = Record { tree: 2, key: &key, value: Some(&[0; 100]) };
-    while let Some(bytes) = records.promise(put) {
-        promised += bytes;
+    while let Some(bytes) = records.reserve(put) {
+        reserved += bytes;
     }
     // The log may take a third of its size, without a sixteenth of that for deletions.
-    assert!((9_000..=9_375).contains(&promised), "{promised}");
-    assert_eq!(records.needed_log(), promised);
-    assert!(records.promise(Record { value: None, ..put }).is_some());
+    assert!((9_000..=9_375).contains(&reserved), "{reserved}");
+    assert_eq!(records.needed_log(), reserved);
+    assert!(records.reserve(Record { value: None, ..put }).is_some());
 }
 
 #[test]
@@ -172,9 +172,9 @@ fn reserved_space_is_kept_when_pages_get_memory() {
     let mut records = records(200_000, 1 << 20);
     records.begin_to_divide(4);
     let entry = Record { tree: 2, key: b"k", value: Some(&[1; 1_000]) };
-    while records.promise(entry).is_some() {}
-    let held = records.held(records.promised);
-    assert!(records.limit() - held < 16_000, "nearly all is promised: {held} of {}", records.limit());
+    while records.reserve(entry).is_some() {}
+    let held = records.held(records.reserved);
+    assert!(records.limit() - held < 16_000, "nearly all is reserved: {held} of {}", records.limit());
     for round in 1..20 {
         let departures = Departures { left: 1_000 * round, came_back: 100 * round };
         records.division.inserted(8);
@@ -185,13 +185,13 @@ fn reserved_space_is_kept_when_pages_get_memory() {
         "pages have come back, records have not: {}",
         records.share_bytes
     );
-    assert!(records.limit() >= held && records.promise(entry).is_none(), "{held} of {}", records.limit());
+    assert!(records.limit() >= held && records.reserve(entry).is_none(), "{held} of {}", records.limit());
     // A deletion still gets space.
-    assert!(records.promise(Record { value: None, ..entry }).is_some());
-    records.release(records.promised);
+    assert!(records.reserve(Record { value: None, ..entry }).is_some());
+    records.release(records.reserved);
     records.division.inserted(8);
     records.divide((Departures { left: 30_000, came_back: 5_000 }, 0), 1);
-    assert!(records.limit() < held / 2, "nothing is promised any more: {}", records.limit());
+    assert!(records.limit() < held / 2, "nothing is reserved any more: {}", records.limit());
 }
 
 /// Inserts a record of `leaf` that is pending since `since`. The key of the record is its number.
@@ -203,8 +203,8 @@ fn put(records: &mut RecordCache, number: u32, leaf: u64, since: u64) {
 #[test]
 fn neighbours_with_enough_cold_records_are_merged_too() {
     let mut records = records(200_000, 1 << 20);
-    let lacking = [(17, 1), (18, 2), (20, 1), (21, 2), (22, 1), (31, 3), (32, 2)];
-    let leaves = lacking.into_iter().flat_map(|(leaf, count)| std::iter::repeat_n(leaf, count));
+    let behind = [(17, 1), (18, 2), (20, 1), (21, 2), (22, 1), (31, 3), (32, 2)];
+    let leaves = behind.into_iter().flat_map(|(leaf, count)| std::iter::repeat_n(leaf, count));
     for (number, leaf) in leaves.enumerate() {
         put(&mut records, number as u32, leaf, 500);
     }
@@ -283,9 +283,9 @@ fn a_leaf_with_many_pending_records_is_merged() {
     }
     // Most swept records are of a neighbourhood with ten pending records.
     (0..1024).for_each(|_| records.merge_threshold.count_swept(2));
-    let mut lacking = Vec::new();
-    assert_eq!(records.sweep(0, Some(&mut lacking)), Outcome::Stays);
-    assert_eq!(lacking, [PageId(2); 10], "of the leaf that lacks ten, and of no other");
+    let mut behind = Vec::new();
+    assert_eq!(records.sweep(0, Some(&mut behind)), Outcome::Stays);
+    assert_eq!(behind, [PageId(2); 10], "of the leaf that lacks ten, and of no other");
     let is_here = |records: &RecordCache, number: u32| records.peek(2, &number.to_be_bytes()).is_some();
     for number in 0..in_chunk {
         let stays = !matches!(state(number), Read | Merged);

@@ -27,7 +27,7 @@ pub(crate) struct Size {
     /// The number of pieces of large values, and of references to them, which go to leaves.
     pieces: u64,
     /// The bytes to reserve in the record cache for the rest.
-    promised: u64,
+    reserved: u64,
 }
 
 impl Size {
@@ -40,16 +40,16 @@ impl Size {
             // Each piece has a key of 12 bytes, and the reference to the value has 16 bytes.
             let bytes = bytes + 36 + 32 * u64::from(pieces);
             let pieces = u64::from(pieces) + 1;
-            return Size { writes: 1, bytes, puts: pieces, pieces, promised: 0 };
+            return Size { writes: 1, bytes, puts: pieces, pieces, reserved: 0 };
         }
-        let promised = RecordCache::promise_bytes(Record { tree, key, value });
-        Size { writes: 1, bytes, puts: u64::from(value.is_some()), pieces: 0, promised }
+        let reserved = RecordCache::reserved_bytes(Record { tree, key, value });
+        Size { writes: 1, bytes, puts: u64::from(value.is_some()), pieces: 0, reserved }
     }
 
     /// Returns the size of a write whose value is staged: the reference to it, which goes to its leaf, and its mark.
     pub(crate) fn of_staged(key: &[u8]) -> Size {
         let bytes = (Op::bytes_of(key, Some(&[0; 16])) + REMOVAL) as u64;
-        Size { writes: 1, bytes, puts: 1, pieces: 1, promised: 0 }
+        Size { writes: 1, bytes, puts: 1, pieces: 1, reserved: 0 }
     }
 }
 
@@ -62,7 +62,7 @@ impl std::ops::Add for Size {
             bytes: self.bytes + other.bytes,
             puts: self.puts + other.puts,
             pieces: self.pieces + other.pieces,
-            promised: self.promised + other.promised,
+            reserved: self.reserved + other.reserved,
         }
     }
 }
@@ -81,8 +81,8 @@ impl Shard {
         if bytes > 0 {
             self.until_frames(bytes).await;
         }
-        let (records, more_leaves) = self.promise_records(&mut operations);
-        let mut promise = Promise { shard: self, pages: 0, records };
+        let (records, more_leaves) = self.reserve_records(&mut operations);
+        let mut reservation = Reservation { shard: self, pages: 0, records };
         self.borrow_frames_later();
         if more_leaves > 0 {
             self.evict_records_later();
@@ -91,40 +91,40 @@ impl Shard {
         if room.is_err() && operations.prefer_cache() {
             // Its leaves could need too many splits at once. From the cache, records are merged one leaf at a time. The
             // transaction waits until the cache has room, so that its limit does not depend on the moment.
-            self.state.records_mut().release(std::mem::take(&mut promise.records));
+            self.state.records_mut().release(std::mem::take(&mut reservation.records));
             self.until_cache_has_room(operations.record_bytes()).await?;
-            let (records, more_leaves) = self.promise_records(&mut operations);
-            promise.records = records;
+            let (records, more_leaves) = self.reserve_records(&mut operations);
+            reservation.records = records;
             room = self.room_for(&operations, fixed + more_leaves, records);
         }
         let room = room?;
         let room = Room { log: room.log + beside, ..room };
-        self.state.space().promise(room.pages)?;
-        promise.pages = room.pages;
+        self.state.space().reserve(room.pages)?;
+        reservation.pages = room.pages;
         self.until_log_fits(room.log).await?;
-        self.log_room.promise(room.log);
-        std::mem::forget(promise);
+        self.log_room.reserve(room.log);
+        std::mem::forget(reservation);
         Ok(Admitted { operations, replaced, user_bytes, room, marks })
     }
 
     /// Reserves space in the record cache. Operations for which there is none get their leaves as targets.
     /// Returns the number of bytes reserved, and the number of operations that now go to leaves.
-    fn promise_records(&self, operations: &mut Operations) -> (u64, u64) {
+    fn reserve_records(&self, operations: &mut Operations) -> (u64, u64) {
         let mut records = self.state.records_mut();
-        let (mut promised, mut leaves) = (0, 0);
+        let (mut reserved, mut leaves) = (0, 0);
         for (op, target) in std::iter::zip(&operations.ops, &mut operations.targets) {
             if *target != Target::Cache {
                 continue;
             }
-            match records.promise(record(op)) {
-                Some(bytes) => promised += bytes,
+            match records.reserve(record(op)) {
+                Some(bytes) => reserved += bytes,
                 None => {
                     *target = Target::LeafForNow;
                     leaves += 1;
                 }
             }
         }
-        (promised, leaves)
+        (reserved, leaves)
     }
 
     /// Returns the most pages and log bytes that operations can need that change `leaves` leaves.
@@ -192,7 +192,7 @@ impl Shard {
     /// one, or if the record cache can take its records. If the cache is as large as a transaction may be, all others
     /// are refused. With a smaller cache, the commit decides, which knows how many leaves the transaction changes.
     pub(crate) fn check_size(&self, size: Size) -> Result<(), Error> {
-        let Size { writes, mut bytes, puts, pieces, promised } = size;
+        let Size { writes, mut bytes, puts, pieces, reserved } = size;
         if self.durable.has_had_large_values() {
             // Each write may replace a large value, whose pieces are deleted or which gets a mark.
             bytes += (MOST_REMOVALS as u64 + writes) * REMOVAL as u64;
@@ -201,12 +201,12 @@ impl Shard {
         if self.log_bytes_for(bytes, pages_for(puts)).is_ok() {
             return Ok(());
         }
-        let most_promised = self.state.records().most_promised();
-        if most_promised < self.durable.log().capacity() / 4 {
+        let most_reserved = self.state.records().most_reserved();
+        if most_reserved < self.durable.log().capacity() / 4 {
             return Ok(());
         }
-        if promised > most_promised {
-            return Err(Error::TransactionTooLarge { bytes, most: bytes * most_promised / promised });
+        if reserved > most_reserved {
+            return Err(Error::TransactionTooLarge { bytes, most: bytes * most_reserved / reserved });
         }
         self.log_bytes_for(bytes, pages_for(pieces)).map(drop)
     }
@@ -220,14 +220,14 @@ impl Shard {
 }
 
 /// The reservations of a commit that is not admitted yet. Dropping the value releases them.
-struct Promise<'a> {
+struct Reservation<'a> {
     shard: &'a Shard,
     pages: u64,
     /// The reserved bytes of the record cache.
     records: u64,
 }
 
-impl Drop for Promise<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.shard.state.space().release(self.pages);
         self.shard.state.records_mut().release(self.records);

@@ -61,7 +61,7 @@ impl Operations {
 
     /// Returns the bytes to reserve in the record cache.
     pub(super) fn record_bytes(&self) -> u64 {
-        self.records().map(RecordCache::promise_bytes).sum()
+        self.records().map(RecordCache::reserved_bytes).sum()
     }
 
     /// Returns the records whose target is the record cache.

@@ -54,7 +54,7 @@ impl Shard {
             let takes = |Record { tree: of, key, value }: Record<'_>| {
                 // A leaf that becomes sparse must be noticed, so deletions are not put into deltas.
                 let Some(value) = value else { return false };
-                of == tree && !versions.is_beneath(tree, key) && draft.add(key, value)
+                of == tree && !versions.is_in_leaf(tree, key) && draft.add(key, value)
             };
             records.of_leaf(leaf).all(takes)
         };

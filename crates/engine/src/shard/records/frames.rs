@@ -26,14 +26,14 @@ impl Shard {
     }
 
     async fn borrow_frames(&self) {
-        let missing = |records: &RecordCache| records.frames_for(records.promised(), records.ahead());
+        let missing = |records: &RecordCache| records.frames_for(records.reserved(), records.ahead());
         while self.health.check().is_ok() && self.ask_for_frames(missing).await {}
     }
 
     /// Waits for the frames that `bytes` of records may need beside the reserved ones, as far as the pool
     /// lends them.
     pub(crate) async fn until_frames(&self, bytes: u64) {
-        while self.ask_for_frames(|records| records.frames_for(records.promised() + bytes, 0)).await {}
+        while self.ask_for_frames(|records| records.frames_for(records.reserved() + bytes, 0)).await {}
     }
 
     /// Waits for some of the missing frames. Returns false if none is missing, or the pool lends none.

@@ -71,18 +71,18 @@ impl Shard {
             if left == 0 || failures == MOST_FAILURES {
                 return;
             }
-            let Swept { lacking, stay, swept } = self.state.records_mut().sweep_some();
+            let Swept { behind, stay, swept } = self.state.records_mut().sweep_some();
             if swept == 0 {
                 return;
             }
             left = left.saturating_sub(swept);
-            if lacking.is_empty() {
+            if behind.is_empty() {
                 // Other tasks get a turn here: if most records are in use, very many chunks are examined.
                 self.handle.pause().await;
             } else {
-                self.merge_leaves(lacking.clone(), Reason::Room).await;
+                self.merge_leaves(behind.clone(), Reason::Room).await;
                 let mut records = self.state.records_mut();
-                if lacking.iter().all(|leaf| records.lacks(*leaf)) {
+                if behind.iter().all(|leaf| records.lacks(*leaf)) {
                     // Lowers the threshold: on a full store, the leaves with the most pending records may be
                     // the very leaves that cannot be split for lack of pages.
                     records.forget_threshold();
@@ -179,7 +179,7 @@ impl Shard {
     pub(crate) fn room_for_change(&self) -> Option<Room<'_>> {
         let bytes = self.change_bytes();
         self.has_room_in_log(bytes).then(|| {
-            self.log_room.promise(bytes);
+            self.log_room.reserve(bytes);
             Room { shard: self, bytes }
         })
     }
@@ -188,7 +188,7 @@ impl Shard {
     /// turn to change the structure, for which the checkpoint that makes space may wait.
     pub(crate) async fn room_when_free(self: &Rc<Self>, bytes: u64) -> Result<Room<'_>, Error> {
         self.until_log_fits(bytes).await?;
-        self.log_room.promise(bytes);
+        self.log_room.reserve(bytes);
         Ok(Room { shard: self, bytes })
     }
 

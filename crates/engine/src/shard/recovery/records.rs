@@ -316,8 +316,8 @@ impl Shard {
         }
         let mut records = self.state.records_mut();
         let record = Record { tree: op.tree, key: op.key, value: op.value };
-        let Some(promised) = records.promise(record) else { return false };
-        records.release(promised);
+        let Some(reserved) = records.reserve(record) else { return false };
+        records.release(reserved);
         records.put_new(record, leaf, since) == Put::Done
     }
 }

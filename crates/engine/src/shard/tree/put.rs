@@ -94,7 +94,7 @@ impl Shard {
             let mut records = self.state.records_mut();
             if at.keep_old {
                 let newest = records.peek(tree.id, &op.key);
-                let old = newest.map_or(Replaced::Beneath, |value| Replaced::Cell(value.map(Cell::inline)));
+                let old = newest.map_or(Replaced::InLeaf, |value| Replaced::Cell(value.map(Cell::inline)));
                 self.state.versions_mut().keep(tree.id, &op.key, at.lsn, old);
             }
             records.put(record, leaf, at.since)

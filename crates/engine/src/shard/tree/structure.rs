@@ -108,7 +108,7 @@ impl Shard {
     }
 
     /// Moves the pending records of the latched leaves to the leaves that cover their keys now.
-    fn share_out_records(&self, held: &Held) -> Result<(), Error> {
+    fn redistribute_records(&self, held: &Held) -> Result<(), Error> {
         let mut records = self.state.records_mut();
         if records.pending() == 0 {
             return Ok(());
@@ -121,7 +121,7 @@ impl Shard {
             };
             held.latched.iter().find(|(_, guard)| is_its_leaf(guard.bytes())).map(|(page, _)| *page)
         };
-        if records.share_out(&pages, leaf_for) {
+        if records.redistribute(&pages, leaf_for) {
             Ok(())
         } else {
             Err(self.health.stop("a structure change leaves pending records without a leaf"))
@@ -170,7 +170,7 @@ impl Shard {
                 self.state.space().changed(*page, *from, *count, *used, lsn);
             }
         }
-        self.share_out_records(&held)?;
+        self.redistribute_records(&held)?;
         self.durable.set_last_structure(lsn);
         self.note_unlogged(&entry.deltas);
         Ok((since, lsn))
