@@ -3,6 +3,7 @@
 //! The history has no such work. A backup is judged at once, in a store of its own. A table is judged after the
 //! restart, by how far its client has come ([`Tables`]).
 
+use super::progress::{Progress, Tables};
 use super::world::{self, Stop, World};
 use crate::value::TableName;
 use crate::violation::{Violation, ViolationKind};
@@ -15,22 +16,6 @@ use std::rc::Rc;
 
 /// The beginning of the names of tables that are made and dropped.
 const PREFIX: &str = "beside-";
-
-/// How far the client of a table has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
-    /// The number of records of the table.
-    rows: u32,
-    /// The length of their values in bytes.
-    len: usize,
-    is_made: bool,
-    is_filled: bool,
-    is_being_dropped: bool,
-    is_dropped: bool,
-}
-
-/// The tables that clients have made in this life of the store, by name.
-pub(super) type Tables = BTreeMap<String, Progress>;
 
 /// Makes a backup and opens it on a drive of its own. It must be sound, and have one state of the accounts.
 pub(super) async fn back_up(world: &World) -> Result<(), Stop> {

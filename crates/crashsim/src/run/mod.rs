@@ -6,6 +6,7 @@
 //! generation continues from this state. [`FaultKind::allows`](crate::device::FaultKind::allows) lists the
 //! consequences that each fault may have. If the medium is damaged and the store reports this, the run ends.
 
+mod progress;
 mod world;
 mod beside;
 mod session;
@@ -21,6 +22,7 @@ use crate::violation::{Violation, ViolationKind};
 use fulgurite_base::Prng;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Direction, Durability, Error, Options, Store};
+use progress::Tables;
 use session::Session;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -77,7 +79,7 @@ struct Run<'p> {
     /// The records after the last restart, by key.
     found: BTreeMap<Key, Value>,
     /// The tables beside those of the history.
-    tables: beside::Tables,
+    tables: Tables,
     next_txn: u32,
     sum: i64,
     report: Report,

@@ -1,6 +1,6 @@
 //! Holds the state that all clients share, which is an open store with its history.
 
-use super::beside::Tables;
+use super::progress::Tables;
 use crate::device::CrashDevice;
 use crate::history::History;
 use crate::plan::GROUPS;
