@@ -259,8 +259,8 @@ fn the_log_after_an_interrupted_flush_is_saved() {
     assert!(missing == 0 && report.is_whole(), "{report:?}");
 }
 
-/// The rule: a crash during a bulk load may leave pieces of large values. `check` counts them and calls the store sound,
-/// and a repair leaves them out. No record is affected.
+/// The rule: a crash during a bulk load may leave pieces of large values. `check` counts them and calls the store
+/// sound, and a repair leaves them out. No record is affected.
 #[test]
 fn a_repair_drops_pieces_of_an_aborted_load() {
     let sample = sample::closed();
