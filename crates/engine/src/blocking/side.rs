@@ -29,7 +29,7 @@ pub(super) struct Side {
     gathered_bytes: usize,
 }
 
-/// What the sides of a transaction have in common.
+/// The state that the sides of a transaction share.
 pub(super) struct Common {
     pub db: Db,
     /// The number of the transaction; `None` until it has one.

@@ -52,7 +52,7 @@ fn open(media: &[Medium], power: &Power) -> Result<Db, Error> {
     Db::open(media.iter().map(|medium| medium.drive(power)).collect(), options())
 }
 
-/// What a store with power for some commands has acknowledged.
+/// The transactions that a store with power for some commands has acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Acknowledged {
     /// The number that all the equal records have at least.
@@ -86,7 +86,7 @@ fn work(db: &Db, rounds: u32, seen: &mut Acknowledged) -> Result<(), Error> {
             transaction.put(&table, &account(to), &value(right + 1, false))?;
             transaction.commit_with(durability)?;
         }
-        // What it reads in one shard is not durable yet, and what it writes in another one depends on it.
+        // It reads a value in one shard that is not durable yet, and its write in another one depends on it.
         let (read, written) = (&pair[0], &pair[1]);
         db.put_with(&table, read, &value(round, false), Durability::Relaxed)?;
         let mut transaction = db.begin();

@@ -46,7 +46,7 @@ struct Contents {
     unflushed: Vec<(u64, Page)>,
 }
 
-/// What remains of a drive without power. Clones are copies.
+/// The contents of a drive that has lost power. Clones are copies.
 pub(crate) struct Medium(Arc<Mutex<Contents>>);
 
 impl Clone for Medium {

@@ -1,4 +1,4 @@
-//! What memory knows about leaves that may get deltas, and the deltas on their way to the drive.
+//! Keeps facts about leaves that may get deltas, and the deltas on their way to the drive.
 //!
 //! For each page, 16 bytes say how its base is stored and how much room the leaf has. They are filled when the
 //! page is read or written, so that a delta can be added without reading the leaf. A leaf of which nothing is
@@ -17,7 +17,7 @@ use fulgurite_base::PageId;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// What is known of the leaf in a page. The page is not a leaf, or nothing is known, if `units` is 0.
+/// The facts about the leaf in a page that a delta needs. The page is not a leaf, or nothing is known, if `units` is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     /// The LSN of the last structure change.
