@@ -44,6 +44,13 @@ fn seeds_that_have_failed_pass() {
     }
 }
 
+/// The rule: recovery puts no large value that the log deletes in a later batch. With little memory its splits have
+/// filled the log, and the store could not be opened.
+#[test]
+fn a_value_that_is_deleted_later_is_not_put_again() {
+    assert_passes(&Search::default(), 200_008_337);
+}
+
 /// The rule: a transient error when reading a copy from the double-write area does not make recovery report
 /// the torn page as damaged.
 #[test]

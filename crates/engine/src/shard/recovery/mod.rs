@@ -30,6 +30,7 @@
 //! are logged behind the log's end like any others.
 
 mod undecided;
+mod deleted_values;
 mod redo_batch;
 mod records;
 mod doubt;
@@ -135,6 +136,7 @@ pub(crate) async fn redo_structure(
                 fits
             };
             let mut add = |batch: &mut RedoBatch, op: OpRef<'_>| {
+                batch.deleted.note(op);
                 if op.tree == CATALOGUE {
                     names.add(op, at);
                 } else if rest.is_none() {

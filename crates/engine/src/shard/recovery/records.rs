@@ -234,16 +234,19 @@ impl Shard {
             }
             self.handle.pause().await;
             ops.clear();
-            ops.extend(part.runs.iter().flat_map(|run| batch.run(tree.id, run.clone())));
+            let run = part.runs.iter().flat_map(|run| batch.run(tree.id, run.clone()));
+            ops.extend(run.filter(|op| !batch.deleted.has(op)));
             let mut rest: &[OpRef<'_>] = &ops;
             while !rest.is_empty() {
                 let done = match self.apply_run(tree, rest, at).await {
                     // Before the crash this operation may have been a pending record that could not be
                     // merged, so it becomes a pending record again.
                     Err(Error::Full { .. }) => {
-                        let index = part.runs.iter().cloned().flatten().nth(ops.len() - rest.len());
-                        let since = index.map_or(at.since, |index| batch.since_of(tree.id, index));
                         let (op, is_user) = (rest[0].to_op(), tree.id >= FIRST_USER_TREE);
+                        // Operations were left out of other trees, so their places say nothing.
+                        let index = part.runs.iter().cloned().flatten().nth(ops.len() - rest.len());
+                        let index = index.filter(|_| is_user);
+                        let since = index.map_or(at.since, |index| batch.since_of(tree.id, index));
                         let at = Applied { since, ..at };
                         match is_user && !op.large {
                             true => self.apply_to_cache(tree, &op, at).await?,

@@ -1,5 +1,6 @@
 //! A batch of logged operations that recovery redoes together.
 
+use super::deleted_values::DeletedValues;
 use crate::Lsn;
 use crate::format::log_record::OpRef;
 use fulgurite_base::{advise_huge_pages, prefetch};
@@ -29,6 +30,8 @@ pub(crate) struct RedoBatch {
     more: usize,
     /// The number of bytes to reserve for `bytes`.
     reserved: usize,
+    /// The large values that the whole log deletes, also behind the batch.
+    pub(super) deleted: DeletedValues,
 }
 
 /// The operations on one tree.
@@ -82,7 +85,19 @@ impl RedoBatch {
         let reserved = size(most.min(log_bytes));
         let (most, more) = (size(most), size(more));
         let (starts, close) = (Vec::new(), log_bytes / STARTS);
-        RedoBatch { bytes, trees, ops: 0, since: Lsn(0), starts, close, last_record: 0, most, more, reserved }
+        RedoBatch {
+            bytes,
+            trees,
+            ops: 0,
+            since: Lsn(0),
+            starts,
+            close,
+            last_record: 0,
+            most,
+            more,
+            reserved,
+            deleted: DeletedValues::default(),
+        }
     }
 
     /// Begins the operations of the log record whose LSN is `at`. They come behind the operations of the batch, even if
