@@ -17,7 +17,7 @@ use crate::format::log_record::Op;
 use crate::format::page::node::{leaf, longest_record};
 use crate::format::tree::LARGE;
 use crate::shard::commit::Write;
-use crate::shard::tree::Seek;
+use crate::shard::tree::{Seek, mark};
 use crate::{Durability, Error};
 use std::cell::Cell;
 use std::ops::Range;
@@ -194,22 +194,22 @@ impl LoadNumbers {
     /// Returns the number for a value. If it begins a range, also the operation that puts the mark, which must be
     /// committed before the pieces of the value or with them.
     pub(crate) fn take(&mut self) -> (u64, Option<Op>) {
-        let mut mark = None;
+        let mut begun = None;
         if self.ranges.last().is_none_or(|last| last.end == self.next) {
             let count = FIRST_RANGE << self.ranges.len().min(20);
             let first = self.shard.durable.take_large_numbers(count);
             self.shard.state.staged_mut().insert(first, first + count);
             self.ranges.push(first..first + count);
             self.next = first;
-            mark = Some(mark_op(first, Some(count.to_le_bytes().into())));
+            begun = Some(mark(first, Some(count.to_le_bytes().into())));
         }
         self.next += 1;
-        (self.next - 1, mark)
+        (self.next - 1, begun)
     }
 
     /// Returns the operations that delete the marks.
     pub(crate) fn unmark(&self) -> Vec<Op> {
-        self.ranges.iter().map(|range| mark_op(range.start, None)).collect()
+        self.ranges.iter().map(|range| mark(range.start, None)).collect()
     }
 }
 
@@ -217,10 +217,6 @@ impl Drop for LoadNumbers {
     fn drop(&mut self) {
         self.shard.unstage(self.ranges.iter().map(|range| range.start));
     }
-}
-
-fn mark_op(first: u64, value: Option<Box<[u8]>>) -> Op {
-    Op { tree: LARGE, key: LargeValue::mark(first).into(), value, large: false }
 }
 
 fn write(key: Vec<u8>, value: Option<Box<[u8]>>) -> Write {

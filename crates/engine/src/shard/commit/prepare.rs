@@ -7,9 +7,9 @@ use crate::format::large_value::LargeValue;
 use crate::format::log_record::Op;
 use crate::format::page;
 use crate::format::page::node::{Cell, leaf, longest_record};
-use crate::format::tree::{FIRST_USER_TREE, LARGE};
+use crate::format::tree::FIRST_USER_TREE;
 use crate::shard::Shard;
-use crate::shard::tree::Seek;
+use crate::shard::tree::{Seek, mark};
 use crate::wait::together;
 use fulgurite_base::PageId;
 use std::collections::BTreeSet;
@@ -27,12 +27,6 @@ struct Found {
     /// The large value that the leaf holds under the key; `None` if there is none.
     large: Option<LargeValue>,
     target: Target,
-}
-
-/// Returns the operation that puts or deletes the mark of a large value.
-fn mark(number: u64, is_put: bool) -> Op {
-    let key = LargeValue::mark(number).into();
-    Op { tree: LARGE, key, value: is_put.then(Box::default), large: false }
 }
 
 impl Shard {
@@ -58,7 +52,7 @@ impl Shard {
                     // Thousands of pieces in a transaction, or those of thousands of values, are deleted later.
                     if removals.len() + large.pieces(self.page_bytes()) as usize > MOST_REMOVALS {
                         prepared.marks.is_put = true;
-                        removals.push(mark(large.number, true));
+                        removals.push(mark(large.number, Some(Box::default())));
                     } else {
                         removals.append(&mut self.delete_large(large));
                     }
@@ -74,7 +68,7 @@ impl Shard {
                 Some(_) if let Some(large) = staged => {
                     let value = Some(large.write().into());
                     operations.push(Op { tree, key, value, large: true }, Target::Leaf);
-                    operations.push(mark(large.number, false), Target::Leaf);
+                    operations.push(mark(large.number, None), Target::Leaf);
                     prepared.marks.taken.push(large.number);
                 }
                 Some(value) if is_large => {

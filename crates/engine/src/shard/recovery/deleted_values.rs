@@ -36,7 +36,7 @@ impl DeletedValues {
 }
 
 /// Returns the number of the value whose piece an operation puts or deletes; `None` for any other operation.
-fn piece_of(op: OpRef<'_>) -> Option<u64> {
+pub(super) fn piece_of(op: OpRef<'_>) -> Option<u64> {
     (op.tree == LARGE && op.key.len() == 12).then(|| LargeValue::number_of(op.key))?
 }
 

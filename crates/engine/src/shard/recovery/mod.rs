@@ -45,6 +45,7 @@ use crate::format::tree::{CATALOGUE, LARGE};
 use crate::media::log::{LogReader, LogStart, Tail};
 use crate::media::write::Pages;
 use crate::{Error, Lsn, Options};
+use deleted_values::piece_of;
 use fulgurite_base::PageId;
 use fulgurite_device::{Handle, IoError};
 use fulgurite_pool::{BufferPool, PoolError, WriteGuard};
@@ -123,8 +124,7 @@ pub(crate) async fn redo_structure(
                 batch.begin_record(at);
             }
             let mut look = |op: OpRef<'_>| {
-                if op.tree == LARGE && op.key.len() == 12 {
-                    let number = u64::from_be_bytes(page::array(op.key, 0));
+                if let Some(number) = piece_of(op) {
                     next_large = next_large.max(number.saturating_add(1));
                 } else if op.tree == LARGE
                     && let Some(marked) = LargeValue::marked(op.key, op.value.unwrap_or_default())

@@ -10,6 +10,12 @@ use crate::format::page::node::leaf;
 use crate::format::tree::{LARGE, Tree};
 use crate::shard::Shard;
 
+/// Returns the operation that puts or deletes a mark of large values, from a number on; see
+/// [`crate::format::large_value`].
+pub(crate) fn mark(number: u64, value: Option<Box<[u8]>>) -> Op {
+    Op { tree: LARGE, key: LargeValue::mark(number).into(), value, large: false }
+}
+
 impl Shard {
     fn large_tree(&self) -> Result<Tree, Error> {
         self.tree(LARGE)

@@ -17,6 +17,7 @@ mod put;
 mod structure;
 
 pub(crate) use bulk::Load;
+pub(crate) use large::mark;
 pub(crate) use merge::{United, should_look};
 pub(crate) use put::{Applied, change};
 
