@@ -70,6 +70,12 @@ impl Turns {
         drop(waiter);
         Turn(self)
     }
+
+    /// Releases the lock, whose guard was forgotten.
+    pub(crate) fn release(&self) {
+        self.taken.set(false);
+        self.freed.notify();
+    }
 }
 
 /// An entry in the queue of a [`Turns`]. Dropping it, or the future that contains it, removes the entry.
@@ -90,8 +96,7 @@ pub(crate) struct Turn<'a>(&'a Turns);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.taken.set(false);
-        self.0.freed.notify();
+        self.0.release();
     }
 }
 

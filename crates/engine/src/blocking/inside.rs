@@ -6,7 +6,8 @@ use super::retries::Attempt;
 use crate::memory::decisions::Decisions;
 use crate::memory::locks::{TxnId, WaitsFor};
 use crate::store::names::Locked;
-use crate::{BulkLoad, Error, Options, Snapshot, Store, Transaction};
+use crate::tools::backup::Backup;
+use crate::{BulkLoad, Error, Options, Sink, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError, TaskId};
 use rustc_hash::FxHashMap;
@@ -23,10 +24,13 @@ pub(super) type LoadSlot = Rc<RefCell<Option<BulkLoad>>>;
 /// A table or an index in a shard that is locked for a drop. The slot is empty before and after.
 pub(super) type DropSlot = Rc<RefCell<Option<Locked>>>;
 
+/// A backup in a shard, and its target.
+pub(super) type BackupSlot = Rc<(Backup, Box<dyn Sink>)>;
+
 /// The slot for the result of a job that had to wait; `None` until the job has ended.
 pub(super) type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
 
-/// The store of a shard, its executor, and the transactions, snapshots and bulk loads that handles refer to.
+/// The store of a shard, its executor, and the transactions, snapshots, bulk loads and backups that handles refer to.
 pub(super) struct Inside {
     pub store: Store,
     /// The open transactions, by number.
@@ -36,6 +40,8 @@ pub(super) struct Inside {
     pub loads: FxHashMap<u64, LoadSlot>,
     /// The drops in progress, by number.
     pub drops: FxHashMap<u64, DropSlot>,
+    /// The backups in progress, by number.
+    pub backups: FxHashMap<u64, BackupSlot>,
     drawn: u64,
     ended: Rc<RefCell<Vec<Job>>>,
     /// The tasks of the jobs that wait, by job.
@@ -77,6 +83,7 @@ impl Inside {
             snapshots: FxHashMap::default(),
             loads: FxHashMap::default(),
             drops: FxHashMap::default(),
+            backups: FxHashMap::default(),
             drawn: 0,
             ended: Rc::default(),
             tasks: FxHashMap::default(),
@@ -84,7 +91,7 @@ impl Inside {
         })
     }
 
-    /// Returns a new number for a transaction, a snapshot, a bulk load or a drop.
+    /// Returns a new number for a transaction, a snapshot, a bulk load, a drop or a backup.
     pub(super) fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.drawn

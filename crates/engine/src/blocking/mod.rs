@@ -56,6 +56,7 @@ mod ranges;
 mod update;
 mod load;
 mod upkeep;
+mod backup;
 #[cfg(test)]
 mod tests;
 

@@ -118,4 +118,9 @@ impl Jobs {
     pub(crate) async fn backup_turn(&self) -> Turn<'_> {
         self.backups.take().await
     }
+
+    /// Ends the turn to make a backup, whose guard was forgotten.
+    pub(crate) fn end_backup_turn(&self) {
+        self.backups.release();
+    }
 }

@@ -8,8 +8,9 @@
 //! 2. Pages are copied one by one while commits go on, each without a change in between. The first pass
 //!    copies every page in use. Later passes copy the pages that were changed since they were copied. So each
 //!    page in the image contains all changes from before the redo point.
-//! 3. The log is flushed, and copied from the redo point to its end. It contains every change that a copied
-//!    page may contain since the redo point.
+//! 3. The *end* of the image is chosen, the LSN of the log's tail at that moment. The log is flushed, and copied
+//!    from the redo point to the end. It contains every change that a copied page may contain since the redo
+//!    point. The last block is cut at the end, so that the image has no later record.
 //!
 //! Changes during a pass are in the copied part of the log, and opening the image redoes them. The one
 //! exception is a bulk load, which does not log its records: its pages are copied before the log is.
@@ -21,6 +22,11 @@
 //! shorter than the one before. A backup that is overtaken in [`MOST_PASSES`] passes fails with
 //! [`Error::BackupOvertaken`].
 //!
+//! **Several shards.** The passes of the shards are made one after the other. Then the ends of all images are chosen
+//! at one moment (`blocking::backup`), so the images are what a power cut at this moment would leave. A transaction of
+//! several shards is in all of them or in none: if it is prepared in some of them, the opening asks the image of its
+//! coordinator.
+//!
 //! **Addresses.** The image has its pages in place, even if the store writes out of place.
 //!
 //! **Identity.** The image has the identity of the store, because the checksums of its pages include it. So a
@@ -28,7 +34,8 @@
 //! copying the whole image each time.
 
 use crate::format::layout::{FORMAT, Superblock, block_bytes};
-use crate::format::page::{self, map};
+use crate::format::log_block::{Block, HEADER};
+use crate::format::page::{self, Salt, map};
 use crate::media::image::{Sink, Source};
 use crate::media::superblock;
 use crate::memory::backup_watch::BackupWatch;
@@ -38,6 +45,8 @@ use crate::wait::together;
 use crate::{Error, Lsn, StoreFuture};
 use fulgurite_base::PageId;
 use fulgurite_device::Handle;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// The number of passes after which a backup fails.
 pub(crate) const MOST_PASSES: u32 = 16;
@@ -59,13 +68,132 @@ pub struct BackupReport {
     pub lsn: Lsn,
 }
 
-/// A guard that ends the recording of changed pages, also if the caller drops the backup before its end.
-struct Watching<'a>(&'a Shard);
+/// A backup of a store. Until it has succeeded, its sink contains no store. Dropping it ends it.
+pub(crate) struct Backup {
+    shard: Rc<Shard>,
+    /// Whether the backup has begun. It is the only one of its store from then on.
+    has_begun: Cell<bool>,
+    report: Cell<BackupReport>,
+    /// The redo point of the last pass; `None` before the first one.
+    redo: Cell<Option<Lsn>>,
+    /// The end of the image, and the CRC of the last block before it.
+    end: Cell<(Lsn, u32)>,
+}
 
-impl Drop for Watching<'_> {
+impl Drop for Backup {
     fn drop(&mut self) {
-        self.0.state.end_backup();
+        if self.has_begun.get() {
+            self.shard.state.end_backup();
+            self.shard.jobs.end_backup_turn();
+        }
     }
+}
+
+impl Backup {
+    pub(crate) fn new(store: &Store) -> Backup {
+        Backup {
+            shard: Rc::clone(&store.0),
+            has_begun: Cell::default(),
+            report: Cell::default(),
+            redo: Cell::default(),
+            end: Cell::default(),
+        }
+    }
+
+    /// Waits until no other backup runs, and erases the sink.
+    pub(crate) async fn begin(&self, sink: &dyn Sink) -> Result<(), Error> {
+        let shard = &self.shard;
+        shard.check_open()?;
+        // The turn ends when the backup is dropped.
+        std::mem::forget(shard.jobs.backup_turn().await);
+        self.has_begun.set(true);
+        let superblock = shard.durable.superblock().clone();
+        superblock::erase(sink, superblock.block_bytes).await?;
+        // Overwrites the log and the double-write area, so that nothing of an older store in `sink` remains
+        // there.
+        let page_bytes = u64::from(superblock.page_bytes);
+        let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
+        sink.clear(from, to - from).await?;
+        sink.sync().await?;
+        shard.state.begin_backup();
+        Ok(())
+    }
+
+    /// Copies the pages that the log from the redo point on does not restore. Makes a pass if there is none
+    /// yet, or if the last one is overtaken.
+    pub(crate) async fn copy_pages(&self, sink: &dyn Sink) -> Result<(), Error> {
+        let (shard, mut report) = (&self.shard, self.report.get());
+        if self.redo.get().is_none_or(|redo| shard.overtaken(redo)) {
+            if report.passes == MOST_PASSES {
+                return Err(Error::BackupOvertaken { passes: report.passes });
+            }
+            let (redo, touched) = shard.begin_pass().await?;
+            if report.passes == 0 {
+                shard.copy_all(sink, &mut report).await?;
+            } else {
+                shard.copy_pages(sink, &touched, &mut report).await?;
+            }
+            report.passes += 1;
+            self.redo.set(Some(redo));
+        }
+        // The log makes these pages part of trees without containing their contents.
+        let unlogged = shard.watched(|watch| std::mem::take(&mut watch.unlogged))?;
+        shard.copy_pages(sink, &unlogged.into_iter().collect::<Vec<PageId>>(), &mut report).await?;
+        self.report.set(report);
+        Ok(())
+    }
+
+    /// Ends the image at the tail of the log. Returns false if pages have to be copied before.
+    pub(crate) fn choose_end(&self) -> Result<bool, Error> {
+        self.end.set(self.shard.durable.log().end());
+        self.shard.watched(|watch| watch.unlogged.is_empty())
+    }
+
+    /// Makes the log durable up to the end of the image, and copies it. Returns false if it was overwritten meanwhile:
+    /// then the backup goes on with [`Backup::copy_pages`].
+    pub(crate) async fn copy_log(&self, sink: &dyn Sink) -> Result<bool, Error> {
+        let (shard, (end, crc), redo) = (&self.shard, self.end.get(), self.redo.get().unwrap_or_default());
+        shard.durable.log().sync(end).await?;
+        if shard.overtaken(redo) {
+            return Ok(false);
+        }
+        let mut report = self.report.get();
+        let copied = shard.copy_log(sink, (redo, end)).await?;
+        report.log_bytes += copied.bytes;
+        report.lsn = end;
+        self.report.set(report);
+        self.end.set((end, copied.crc.unwrap_or(crc)));
+        Ok(!shard.overtaken(redo))
+    }
+
+    /// Makes the image a store.
+    pub(crate) async fn finish(&self, sink: &dyn Sink) -> Result<BackupReport, Error> {
+        sink.sync().await?;
+        let last = self.shard.next_superblock(self.redo.get().unwrap_or_default(), false);
+        let ((end, log_crc), block) = (self.end.get(), u64::from(last.block_bytes));
+        let log_end = Lsn(end.0.next_multiple_of(block));
+        // The image has its pages in place.
+        let image = Superblock { format: FORMAT, out_of_place: None, log_end, log_crc, ..last };
+        superblock::write(sink, &image).await?;
+        sink.sync().await?;
+        Ok(self.report.get())
+    }
+}
+
+/// The counts of a copy of the log.
+struct CopiedLog {
+    bytes: u64,
+    /// The CRC of the last block in the image; `None` if there was no block to copy.
+    crc: Option<u32>,
+}
+
+/// Removes the records behind `end` from a block of the log. Returns its CRC, or `None` if it is damaged.
+fn cut(block: &mut [u8], end: Lsn, salt: Salt) -> Option<u32> {
+    let (mut header, _) = Block::read(block, false, salt)?;
+    let used = (end.0.checked_sub(header.at.0)?).checked_sub(HEADER as u64)?;
+    header.used = header.used.min(u16::try_from(used).unwrap_or(u16::MAX));
+    block[HEADER + usize::from(header.used)..].fill(0);
+    Some(header.seal(block, salt))
 }
 
 impl Shard {
@@ -140,61 +268,30 @@ impl Shard {
         Ok(())
     }
 
-    /// Flushes the log and returns its end. Before that it copies the pages that the log makes part of trees
-    /// without containing their contents.
-    async fn end_of_log(&self, sink: &dyn Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
-        loop {
-            self.durable.log().sync(self.durable.log().tail()).await?;
-            let end = self.durable.log().durable_end();
-            let unlogged = self.watched(|watch| std::mem::take(&mut watch.unlogged))?;
-            if unlogged.is_empty() {
-                return Ok(end);
-            }
-            let pages: Vec<PageId> = unlogged.into_iter().collect();
-            self.copy_pages(sink, &pages, report).await?;
-        }
-    }
-
     /// Copies the blocks of the log from `redo` to `end`. The ring contains these blocks while the pass is
     /// not overtaken.
-    async fn copy_log(&self, sink: &dyn Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
+    async fn copy_log(&self, sink: &dyn Sink, (redo, end): (Lsn, Lsn)) -> Result<CopiedLog, Error> {
         let superblock = self.durable.superblock().clone();
         let start = superblock.log_start().0 * u64::from(superblock.page_bytes);
         let block = u64::from(superblock.block_bytes);
         let ring = self.durable.log().capacity();
         let first = redo.0 / block * block;
-        let mut at = first;
-        while at < end.0 {
+        let (mut at, to) = (first, end.0.next_multiple_of(block));
+        let mut crc = None;
+        while at < to {
             let place = at % ring;
-            let len = PIECE.min(end.0 - at).min(ring - place);
+            let len = PIECE.min(to - at).min(ring - place);
             let mut piece = vec![0; len as usize];
             self.handle.read(start + place, &mut piece).await?;
-            sink.write(start + place, &piece).await?;
             at += len;
+            if at == to {
+                let last = piece.len() - block as usize;
+                let what = || Error::LogCorrupt { at: end, what: "a block is damaged".to_owned() };
+                crc = Some(cut(&mut piece[last..], end, superblock.salt()).ok_or_else(what)?);
+            }
+            sink.write(start + place, &piece).await?;
         }
-        Ok(end.0 - first)
-    }
-
-    /// Makes one pass. Returns `None` if the pass was overtaken.
-    async fn pass(&self, sink: &dyn Sink, report: &mut BackupReport) -> Result<Option<Superblock>, Error> {
-        let (redo, touched) = self.begin_pass().await?;
-        if report.passes == 0 {
-            self.copy_all(sink, report).await?;
-        } else {
-            self.copy_pages(sink, &touched, report).await?;
-        }
-        report.passes += 1;
-        let (end, crc) = self.end_of_log(sink, report).await?;
-        if self.overtaken(redo) {
-            return Ok(None);
-        }
-        report.log_bytes += self.copy_log(sink, (redo, end)).await?;
-        if self.overtaken(redo) {
-            return Ok(None);
-        }
-        report.lsn = end;
-        let last = self.next_superblock(redo, false);
-        Ok(Some(Superblock { log_end: end, log_crc: crc, ..last }))
+        Ok(CopiedLog { bytes: to - first, crc })
     }
 }
 
@@ -209,30 +306,14 @@ impl Store {
     /// pages are copied. The backup reads pages through the buffer pool.
     pub fn backup<'a>(&'a self, sink: &'a dyn Sink) -> StoreFuture<'a, BackupReport> {
         Box::pin(async move {
-            let shard = &*self.0;
-            shard.check_open()?;
-            let _turn = shard.jobs.backup_turn().await;
-            let superblock = shard.durable.superblock().clone();
-            superblock::erase(sink, superblock.block_bytes).await?;
-            // Overwrites the log and the double-write area, so that nothing of an older store in `sink` remains
-            // there.
-            let page_bytes = u64::from(superblock.page_bytes);
-            let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
-            sink.clear(from, to - from).await?;
-            sink.sync().await?;
-            shard.state.begin_backup();
-            let _watching = Watching(shard);
-            let mut report = BackupReport::default();
-            while report.passes < MOST_PASSES {
-                let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
-                sink.sync().await?;
-                // The image has its pages in place.
-                superblock::write(sink, &Superblock { format: FORMAT, out_of_place: None, ..superblock })
-                    .await?;
-                sink.sync().await?;
-                return Ok(report);
+            let backup = Backup::new(self);
+            backup.begin(sink).await?;
+            loop {
+                backup.copy_pages(sink).await?;
+                if backup.choose_end()? && backup.copy_log(sink).await? {
+                    return backup.finish(sink).await;
+                }
             }
-            Err(Error::BackupOvertaken { passes: report.passes })
         })
     }
 }

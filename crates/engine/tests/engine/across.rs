@@ -14,12 +14,12 @@ use std::thread;
 
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Unbounded, Unbounded);
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     // There is memory for the old versions that a snapshot needs beside busy writers.
     Options { memory_bytes: 16 << 20, log_bytes: 1 << 20, ..Options::default() }
 }
 
-fn made(shards: usize) -> (Db, Table) {
+pub(crate) fn made(shards: usize) -> (Db, Table) {
     let drives = (0..shards).map(|_| MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10))).collect();
     let db = Db::create(drives, options()).unwrap();
     let table = db.create_table("records").unwrap();
@@ -34,7 +34,7 @@ pub(crate) fn in_each(db: &Db, name: &str) -> Vec<Vec<u8>> {
     (0..db.shards()).map(|shard| key(shard).unwrap()).collect()
 }
 
-fn number(value: Option<Vec<u8>>) -> u64 {
+pub(crate) fn number(value: Option<Vec<u8>>) -> u64 {
     value.map_or(0, |value| u64::from_le_bytes(value.try_into().unwrap()))
 }
 
@@ -43,7 +43,7 @@ fn statistics(db: &Db) -> Vec<Statistics> {
 }
 
 /// Tells other threads to stop when it is dropped, also by a failed check.
-struct Stop<'a>(&'a AtomicBool);
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {

@@ -4,6 +4,7 @@
 mod common;
 
 mod across;
+mod across_backup;
 mod across_cuts;
 mod backup;
 mod bulk_load;

@@ -213,6 +213,11 @@ impl Log {
         Lsn(pending.base.0 + pending.bytes.len() as u64)
     }
 
+    /// Returns the same with the CRC of the last block that a flush has taken.
+    pub(crate) fn end(&self) -> (Lsn, u32) {
+        (self.tail(), self.0.pending.borrow().crc)
+    }
+
     /// Clears the block at the log's end and the blocks in `left_over`, before anything is appended.
     ///
     /// These blocks belong to an interrupted flush. The next flush may begin with the same bytes, for example
