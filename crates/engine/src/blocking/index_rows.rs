@@ -1,7 +1,7 @@
 //! Iteration over indexes through the handle for threads: fetches pages (batches) of rows from each shard, and merges
 //! them in index order.
 
-use super::scan::{Owned, borrowed};
+use super::scan::{Owned, borrowed, owned};
 use crate::format::index_entry::Coding;
 use crate::store::transaction::Range;
 use crate::{Direction, Error, IndexRow};
@@ -42,11 +42,20 @@ struct Part {
 ///
 /// It ends after the first error.
 pub struct IndexRows<'a> {
+    range: Owned,
     direction: Direction,
     parts: Vec<Part>,
     fetch: Fetch<'a>,
     /// The number of rows that may still be returned.
     left: usize,
+    /// Whether the iteration may begin again with a newer state, because it has returned nothing yet.
+    may_renew: bool,
+}
+
+impl Part {
+    fn new(coding: Coding, range: Range<'_>) -> Part {
+        Part { coding, left: coding.entries(range), found: VecDeque::new(), done: false }
+    }
 }
 
 impl<'a> IndexRows<'a> {
@@ -56,12 +65,16 @@ impl<'a> IndexRows<'a> {
         direction: Direction,
         fetch: impl FnMut(usize, Range<'_>, Direction, usize) -> Result<Vec<IndexRow>, Error> + 'a,
     ) -> IndexRows<'a> {
-        let part = |coding: Coding| {
-            let (left, found) = (coding.entries(range), VecDeque::new());
-            Part { coding, left, found, done: false }
-        };
-        let parts = codings.into_iter().map(part).collect();
-        IndexRows { direction, parts, fetch: Box::new(fetch), left: usize::MAX }
+        let parts = codings.into_iter().map(|coding| Part::new(coding, range)).collect();
+        let (range, fetch) = (owned(range), Box::new(fetch));
+        IndexRows { range, direction, parts, fetch, left: usize::MAX, may_renew: false }
+    }
+
+    /// Lets the iteration begin again if [`Error::SnapshotTooOld`] comes before its first row, as
+    /// [`Records::renewing`](super::Records) does.
+    pub(super) fn renewing(mut self) -> Self {
+        self.may_renew = true;
+        self
     }
 
     /// Limits the number of rows. The iterator then does not read further ahead.
@@ -113,12 +126,15 @@ impl Iterator for IndexRows<'_> {
         if self.left == 0 {
             return None;
         }
-        for shard in 0..self.parts.len() {
-            if let Err(error) = self.fill(shard) {
-                self.left = 0;
-                return Some(Err(error));
+        while let Err(error) = (0..self.parts.len()).try_for_each(|shard| self.fill(shard)) {
+            if error == Error::SnapshotTooOld && self.may_renew {
+                self.parts.iter_mut().for_each(|part| *part = Part::new(part.coding, borrowed(&self.range)));
+                continue;
             }
+            self.left = 0;
+            return Some(Err(error));
         }
+        self.may_renew = false;
         let shard = self.first()?;
         self.left -= 1;
         self.parts[shard].found.pop_front().map(Ok)

@@ -59,6 +59,8 @@ pub struct Records<'a> {
     /// The number of records that may still be returned.
     left: usize,
     failed: bool,
+    /// Whether the scan may begin again with a newer state, because it has returned nothing yet.
+    may_renew: bool,
 }
 
 impl<'a> Records<'a> {
@@ -76,7 +78,15 @@ impl<'a> Records<'a> {
             fetch: Box::new(fetch),
             left: usize::MAX,
             failed: false,
+            may_renew: false,
         }
+    }
+
+    /// Lets the scan begin again if [`Error::SnapshotTooOld`] comes before its first record: the first pages of the
+    /// shards are read one after the other. The function that fetches must read a newer state then.
+    pub(super) fn renewing(mut self) -> Self {
+        self.may_renew = true;
+        self
     }
 
     /// Limits the number of records. The scan then does not read further ahead; leaving the iterator early
@@ -110,12 +120,15 @@ impl<'a> Records<'a> {
         if self.failed || self.left == 0 {
             return None;
         }
-        for shard in 0..self.parts.len() {
-            if let Err(error) = self.fill(shard) {
-                self.failed = true;
-                return Some(Err(error));
+        while let Err(error) = (0..self.parts.len()).try_for_each(|shard| self.fill(shard)) {
+            if error == Error::SnapshotTooOld && self.may_renew {
+                self.parts.fill_with(Part::default);
+                continue;
             }
+            self.failed = true;
+            return Some(Err(error));
         }
+        self.may_renew = false;
         let shard = self.first()?;
         self.left -= 1;
         let part = &mut self.parts[shard];

@@ -17,24 +17,24 @@ pub(super) struct Membership {
     pub index: u32,
     /// The number of shards of the store.
     pub count: u32,
-    /// The identity of the first shard; `None` for the first shard itself.
+    /// The set that the first shard belongs to: its own identity, or that of the store from which it was repaired.
+    /// `None` for the first shard itself.
     pub set: Option<u128>,
 }
 
-/// Stores the membership of a new shard, or checks the membership of an opened one. Returns the identity of
-/// the first shard.
+/// Stores the membership of a new shard, or checks the membership of an opened one. Returns the set.
 pub(super) async fn join(store: Store, membership: Membership, create: bool) -> Result<u128, Error> {
     let own = store.0.durable.superblock().identity;
-    let set = membership.set.unwrap_or(own);
     if create {
+        let set = membership.set.unwrap_or(own);
         if membership.count > 1 {
             write(&store, membership, set).await?;
         }
         return Ok(set);
     }
-    let wanted = (membership.index, membership.count, set);
     let found = read(&store).await?.unwrap_or((0, 1, own));
-    if found == wanted {
+    let set = membership.set.unwrap_or(found.2);
+    if found == (membership.index, membership.count, set) {
         return Ok(set);
     }
     // The shard is refused and must stay as it was: closing marks it as clean again if it was clean.

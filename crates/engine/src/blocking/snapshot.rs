@@ -17,6 +17,27 @@ pub struct Snapshot {
     numbers: Vec<Option<u64>>,
 }
 
+/// The state that a scan of a store reads, which is fixed with the first read.
+struct Newest<'a> {
+    db: &'a Db,
+    snapshot: Option<Snapshot>,
+}
+
+impl Newest<'_> {
+    /// Reads from the state. If its old values were dropped, the next read fixes another state.
+    fn read<T>(&mut self, read: impl FnOnce(&Snapshot) -> Result<T, Error>) -> Result<T, Error> {
+        let snapshot = match &mut self.snapshot {
+            Some(snapshot) => snapshot,
+            none => none.insert(self.db.snapshot()?),
+        };
+        let found = read(snapshot);
+        if matches!(found, Err(Error::SnapshotTooOld)) {
+            self.snapshot = None;
+        }
+        found
+    }
+}
+
 impl Db {
     /// Returns the committed values of several keys. Those that are not in memory are read from each drive in
     /// parallel. All values belong to one state.
@@ -30,35 +51,31 @@ impl Db {
     }
 
     /// Scans the committed records of a range, in order over all shards. All records belong to one state, which is
-    /// fixed when the first record is fetched, and a later fetch may fail with [`Error::SnapshotTooOld`]. With one
-    /// shard and a limit below [`PAGE_RECORDS`] there is a single fetch, which keeps no snapshot open.
+    /// fixed when the first record is returned. A scan of more than [`PAGE_RECORDS`] records may fail with
+    /// [`Error::SnapshotTooOld`] later. With one shard and a limit below that number there is a single fetch, which
+    /// keeps no snapshot open.
     pub fn scan(&self, table: &Table, range: Range<'_>, direction: Direction) -> Records<'_> {
-        let (table, mut snapshot) = (table.clone(), None);
-        Records::new(self.shards(), range, direction, move |shard, range, direction, most| {
+        let (table, mut state) = (table.clone(), Newest { db: self, snapshot: None });
+        let fetch = move |shard, range: Range<'_>, direction, most| {
             // A fetch with a smaller limit than a page is the only one from its shard. If there are no other shards, it
             // needs no snapshot.
-            if self.shards() == 1 && most < PAGE_RECORDS && snapshot.is_none() {
+            if self.shards() == 1 && most < PAGE_RECORDS && state.snapshot.is_none() {
                 return self.page(&table, shard, range, direction, most);
             }
-            let snapshot = match &mut snapshot {
-                Some(snapshot) => snapshot,
-                none => none.insert(self.snapshot()?),
-            };
-            snapshot.page(&table, shard, range, direction, most)
-        })
+            state.read(|snapshot| snapshot.page(&table, shard, range, direction, most))
+        };
+        Records::new(self.shards(), range, direction, fetch).renewing()
     }
 
     /// Iterates over the committed rows of a range of an index, in the order of the index over all shards, and reads
-    /// them in parts. All rows belong to one state, which is fixed when the first row is fetched.
+    /// them in parts. All rows belong to one state, which is fixed when the first row is returned.
     pub fn index_rows(&self, index: &Index, range: Range<'_>, direction: Direction) -> IndexRows<'_> {
-        let (index, mut snapshot) = (index.clone(), None);
-        IndexRows::new(index.codings(), range, direction, move |shard, range, direction, most| {
-            let snapshot = match &mut snapshot {
-                Some(snapshot) => snapshot,
-                none => none.insert(self.snapshot()?),
-            };
-            snapshot.index_page(&index, shard, range, direction, most)
-        })
+        let (codings, index, mut state) =
+            (index.codings(), index.clone(), Newest { db: self, snapshot: None });
+        let fetch = move |shard, range: Range<'_>, direction, most| {
+            state.read(|snapshot| snapshot.index_page(&index, shard, range, direction, most))
+        };
+        IndexRows::new(codings, range, direction, fetch).renewing()
     }
 
     /// Takes a snapshot of the committed state. With several shards it waits for transactions of several shards that

@@ -1,9 +1,9 @@
 //! Tests transactions of several shards: they are isolated from each other, whole in every snapshot, end their
 //! deadlocks, and leave nothing behind when they are given up. `across_cuts` cuts the power.
 
-use crate::common::powered::{Medium, Power};
+use crate::common::powered::{LATENCY, Medium, Power};
 use fulgurite_base::{Nanos, Prng};
-use fulgurite_device::{Executor, MemDevice};
+use fulgurite_device::{Executor, MemDevice, Operation};
 use fulgurite_engine::blocking::{Db, Table, Transaction};
 use fulgurite_engine::{Direction, Durability, Error, Options, Statistics, Store};
 use std::collections::BTreeMap;
@@ -388,6 +388,53 @@ fn a_call_that_is_given_up_leaves_nothing() {
     let mut late = db.begin();
     let outcome = keys.iter().try_for_each(|key| late.put(&table, key, b"late")).and_then(|()| late.commit());
     assert_eq!(outcome, Err(Error::Closed));
+}
+
+/// The rule: a commit of several shards that is given up while the other shards prepare it is aborted in all shards, and
+/// from the decision on it is not given up. It says which of them it was, also if the power is cut then.
+#[test]
+fn a_commit_that_is_given_up_is_whole_or_absent() {
+    const FLUSH: u64 = 100_000_000;
+    let (mut given_up, mut committed) = (0, 0);
+    for questions in 0..6 {
+        let media: Vec<Medium> = (0..3).map(|_| Medium::empty()).collect();
+        let power = Power::new(u64::MAX);
+        let slow = Arc::new(AtomicBool::new(false));
+        let drives = media.iter().map(|medium| {
+            let slow = Arc::clone(&slow);
+            medium.drive(&power).with_hook(move |operation| match operation {
+                Operation::Flush if slow.load(Relaxed) => FLUSH,
+                _ => LATENCY,
+            })
+        });
+        let db = Db::create(drives.collect(), options()).unwrap();
+        let table = db.create_table("records").unwrap();
+        let (keys, asked) = (in_each(&db, "key"), AtomicU64::new(0));
+        slow.store(true, Relaxed);
+        let own = db.asking(move || asked.fetch_add(1, Relaxed) < questions);
+        let mut transaction = own.begin();
+        keys.iter().for_each(|key| transaction.put(&table, key, &7u64.to_le_bytes()).unwrap());
+        let outcome = transaction.commit();
+        let expected = match outcome {
+            Ok(()) => [7; 3],
+            Err(Error::GivenUp) => [0; 3],
+            Err(error) => panic!("{error}"),
+        };
+        *if outcome.is_ok() { &mut committed } else { &mut given_up } += 1;
+        let found = |db: &Db, table: &Table| -> Vec<u64> {
+            keys.iter().map(|key| number(db.get(table, key).unwrap())).collect()
+        };
+        assert_eq!(found(&db, &table), expected, "{questions}");
+        nothing_is_left(&db, &table);
+        drop(db);
+        media.iter().for_each(|medium| medium.cut(questions * 20, &mut Prng::new(questions, "given up")));
+        let db = Db::open(media.iter().map(|medium| medium.drive(&power)).collect(), options()).unwrap();
+        let table = db.table("records").unwrap();
+        assert_eq!(found(&db, &table), expected, "{questions}, after a crash");
+        nothing_is_left(&db, &table);
+    }
+    // There is a question at the end of each of the two flushes that prepare the transaction.
+    assert_eq!((given_up, committed), (2, 4));
 }
 
 /// The rule: a commit of several shards flushes each log once. A store that is closed needs no recovery, whichever of

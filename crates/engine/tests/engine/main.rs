@@ -6,6 +6,8 @@ mod common;
 mod across;
 mod across_backup;
 mod across_cuts;
+mod across_repair;
+mod across_scan;
 mod backup;
 mod bulk_load;
 mod cancelled_calls;

@@ -31,7 +31,7 @@ mod save;
 
 use crate::format::tree::{CATALOGUE, FIRST_USER_TREE, LARGE, Tree};
 use crate::media::image::Source;
-use crate::memory::catalogue::{self, Named, Own};
+use crate::memory::catalogue::{self, Named, Own, SHARDS};
 use crate::store::Store;
 use crate::{Error, Options, StoreFuture};
 use fulgurite_device::Handle;
@@ -75,7 +75,7 @@ pub struct RepairReport {
     /// The number of transactions in doubt: this shard of several had prepared them, and another one knows whether they
     /// are committed. Their writes are not in the new store.
     pub in_doubt: usize,
-    /// The tables, by name. A table whose name was lost is saved as `(tree N)`; it may have been an index.
+    /// The tables, by name; of a shard of several also [`SHARDS`](crate::SHARDS), with its place among them. A table whose name was lost is saved as `(tree N)`; it may have been an index.
     pub tables: Vec<TableRepair>,
     /// The names of the indexes. Creating an index in the new store fills it again.
     pub indexes: Vec<String>,
@@ -219,6 +219,11 @@ async fn read_names(pages: &Pages<'_>, segments: &[Segment]) -> Result<Names, Er
 /// The new store has the page size and the log size of the old one, and not those in `options`. It is closed
 /// when this function returns; open it to use it.
 ///
+/// A shard of several is repaired alone, and the new store takes its place beside the others. It knows nothing of
+/// transactions of several shards that a crash has left undecided: their writes are not in it, and those that it had
+/// decided for others are aborted there if they are still in doubt. So such a transaction may then be in a part of its
+/// shards only.
+///
 /// It needs memory for the part of the log that recovery would read, for the pages that this part changes,
 /// and for some bytes per leaf. Fails with [`Error::NotAStore`] if no store can be recognised, with
 /// [`Error::Version`] if the store has another version, with [`Error::SortedRuns`] if it has sorted runs, and
@@ -241,7 +246,11 @@ fn repair_onto(from: &dyn Source, to: Handle, options: Options) -> StoreFuture<'
         let large = Large::new(&pages, trees.large);
         for Found { name, tree, segments } in trees.tables {
             let mut table = TableRepair { name, ..TableRepair::default() };
-            let mut saving = Saving::new(&store, store.create_table(&table.name).await?);
+            let target = match &table.name[..] {
+                SHARDS => store.create_own_table(SHARDS).await?,
+                name => store.create_table(name).await?,
+            };
+            let mut saving = Saving::new(&store, target);
             for segment in &segments {
                 let mut saved = 0;
                 for (key, value) in save::records(&pages, tree, segment).await {

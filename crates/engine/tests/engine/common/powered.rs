@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 const PAGE: usize = 4096;
+const PAGES: u64 = 4096;
+/// The time that a command takes, in nanoseconds.
+pub(crate) const LATENCY: u64 = 10_000;
 
 type Page = Arc<[u8]>;
 
@@ -62,9 +65,16 @@ impl Medium {
 
     /// Returns a drive with these contents.
     pub(crate) fn drive(&self, power: &Power) -> Drive {
-        let caps = Caps { pages_per_command: 1024, atomic_bytes: 4096, ..Caps::plain(4096, 4096, 64) };
+        let caps = Caps { pages_per_command: 1024, atomic_bytes: 4096, ..Caps::plain(4096, PAGES, 64) };
         let now = Nanos::ZERO;
-        Drive { caps, now, power: power.clone(), contents: Arc::clone(&self.0), ended: Vec::new() }
+        let contents = Arc::clone(&self.0);
+        Drive { caps, now, power: power.clone(), contents, ended: Vec::new(), hook: Box::new(|_| LATENCY) }
+    }
+
+    /// Returns what a drive without power would read, from its beginning to its last page.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let contents = self.0.lock().unwrap();
+        (0..PAGES).flat_map(|at| contents.page(at).map_or(vec![0; PAGE], |page| page.to_vec())).collect()
     }
 
     /// Cuts the power: each page that was written since the last flush is kept with this probability in percent.
@@ -85,6 +95,16 @@ pub(crate) struct Drive {
     power: Power,
     contents: Arc<Mutex<Contents>>,
     ended: Vec<Completion>,
+    /// A function that is called before each command, and returns how long it takes in nanoseconds.
+    hook: Hook,
+}
+
+type Hook = Box<dyn FnMut(&Operation) -> u64 + Send>;
+
+impl Drive {
+    pub(crate) fn with_hook(self, hook: impl FnMut(&Operation) -> u64 + Send + 'static) -> Drive {
+        Drive { hook: Box::new(hook), ..self }
+    }
 }
 
 impl Contents {
@@ -139,7 +159,7 @@ impl Device for Drive {
         if fault.is_none() {
             self.contents.lock().unwrap().perform(&command.operation);
         }
-        let at = Nanos(self.now.0 + 10_000);
+        let at = Nanos(self.now.0 + (self.hook)(&command.operation));
         self.ended.push(Completion { tag: command.tag, at, status: fault.map_or(Ok(()), Err) });
         Ok(())
     }
