@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Callable, Dict, Iterator, List, Mapping, MutableMapping, Optional, Tuple, Type, TypeVar, Union
 
 from . import _native
-from .errors import DeadlockError, RequestError
+from .errors import RequestError
 
 T = TypeVar("T")
 
@@ -409,13 +409,27 @@ class Store(Mapping[str, Table]):
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Runs ``work`` in a transaction and commits it. If it is aborted to resolve a deadlock, it is
-        repeated, so ``work`` may run several times."""
+        repeated, so ``work`` may run several times. Exceptions of ``work`` undo the transaction and are raised as
+        they are.
+
+        An aborted transaction keeps its age, and first waits for those that began earlier, at most half a second
+        each time. So threads that change the same records get through in about the order in which they began.
+        """
+        transaction = Transaction(self, self._store.begin())
+        native = transaction._transaction
         while True:
             try:
-                with self.transaction() as transaction:
-                    return work(transaction)
-            except DeadlockError:
-                continue
+                value = work(transaction)
+                if not native.is_ended:
+                    transaction.commit()
+                return value
+            except Exception as error:
+                if _is_foreign(self, error) or not native.again():
+                    raise
+            except BaseException as error:
+                if not _is_foreign(self, error) and not native.is_ended:
+                    transaction.rollback()
+                raise
 
     def snapshot(self) -> Snapshot:
         """Takes a snapshot of the committed state. It does not block other threads and does not wait for

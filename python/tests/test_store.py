@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -101,6 +102,81 @@ def test_threads_count_without_losing_one(store):
     for thread in threads:
         thread.join()
     assert store["counters"][b"n"] == b"100"
+
+
+def test_aborted_transactions_take_turns(store):
+    """The rule: an aborted transaction keeps its age and waits for its turn, so few of them are aborted again."""
+    store.create_table("counters")[b"n"] = b"0"
+    threads_together, commits_each, attempts = 8, 20, []
+    barrier = threading.Barrier(threads_together)
+
+    def add(transaction):
+        attempts.append(None)
+        counters = transaction["counters"]
+        old = int(counters[b"n"])
+        time.sleep(0)
+        counters[b"n"] = b"%d" % (old + 1)
+
+    def work():
+        barrier.wait()
+        for _ in range(commits_each):
+            store.transact(add)
+
+    threads = [threading.Thread(target=work) for _ in range(threads_together)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    commits = threads_together * commits_each
+    assert store["counters"][b"n"] == b"%d" % commits
+    print("aborts for each commit:", len(attempts) / commits - 1)
+    assert len(attempts) < 3 * commits
+
+
+def test_what_a_function_raises_is_raised(store):
+    """The rule: an exception of a function undoes its transaction and is raised as it is. A transaction that was
+    aborted is repeated, whatever the function makes of that."""
+    table = store.create_table("records")
+    table[b"a"] = table[b"b"] = b"0"
+    for raised in (ValueError("own"), fulgurite.DeadlockError("of another store"), KeyboardInterrupt()):
+
+        def fail(transaction, raised=raised):
+            transaction["records"][b"a"] = b"never"
+            raise raised
+
+        with pytest.raises(type(raised)) as caught:
+            store.transact(fail)
+        assert caught.value is raised and table[b"a"] == b"0"
+    both, runs = threading.Barrier(2), []
+
+    def cross(first, second):
+        def work(transaction):
+            runs.append(first)
+            records = transaction["records"]
+            records.get_for_update(first)
+            if runs.count(first) == 1:
+                both.wait()
+            try:
+                value = records.get_for_update(second)
+            except fulgurite.DeadlockError as error:
+                raise ValueError("wrapped") from error
+            records[second] = b"%d" % (int(value) + 1)
+
+        return lambda: store.transact(work)
+
+    threads = [threading.Thread(target=cross(*keys)) for keys in ((b"a", b"b"), (b"b", b"a"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert table[b"a"] == table[b"b"] == b"1" and len(runs) == 3
+
+    def ends_itself(transaction):
+        transaction["records"][b"a"] = b"2"
+        transaction.rollback()
+        return "ended"
+
+    assert store.transact(ends_itself) == "ended" and table[b"a"] == b"1"
 
 
 def test_a_transaction_belongs_to_its_thread(store):

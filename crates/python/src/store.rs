@@ -284,7 +284,8 @@ impl Store {
         let (inner, thread) = (self.db()?.begin(), thread::current().id());
         self.writers.list().push(thread);
         let writers = Arc::clone(&self.writers);
-        Ok(Transaction { home: self.home, inner: Mutex::new(Some(inner)), thread, writers })
+        let (inner, aborted) = (Mutex::new(Some(inner)), Mutex::default());
+        Ok(Transaction { home: self.home, inner, aborted, thread, writers })
     }
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
@@ -324,6 +325,8 @@ impl Drop for Store {
 struct Transaction {
     home: Home,
     inner: Mutex<Option<Inner>>,
+    /// The transaction after its commit has aborted it, until it begins again.
+    aborted: Mutex<Option<Inner>>,
     thread: ThreadId,
     writers: Arc<Writers>,
 }
@@ -432,11 +435,25 @@ impl Transaction {
     fn commit(&self, py: Python<'_>, durability: Option<&str>) -> PyResult<()> {
         self.check()?;
         let durability = durability.map(|text| self::durability(Some(text))).transpose()?;
-        let inner = self.take()?.ok_or_else(transaction_ended)?;
-        waiting(py, move || match durability {
-            None => inner.commit(),
-            Some(durability) => inner.commit_with(durability),
+        let mut inner = self.take()?.ok_or_else(transaction_ended)?;
+        let aborted = &self.aborted;
+        waiting(py, move || {
+            let outcome = inner.try_commit(durability);
+            *aborted.lock().unwrap_or_else(PoisonError::into_inner) = outcome.is_err().then_some(inner);
+            outcome
         })
+    }
+
+    /// Rolls the transaction back if it has not ended. If it was aborted to resolve a deadlock, begins it again when it
+    /// is its turn, and returns true.
+    fn again(&self, py: Python<'_>) -> PyResult<bool> {
+        self.check()?;
+        let aborted = || self.aborted.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(last) = self.take()?.or_else(aborted) else { return Ok(false) };
+        let Some(next) = waiting(py, move || last.again())? else { return Ok(false) };
+        *self.inner().ok_or_else(busy)? = Some(next);
+        self.writers.list().push(self.thread);
+        Ok(true)
     }
 
     /// Rolls the transaction back. A second call does nothing.
@@ -464,6 +481,7 @@ impl Drop for Transaction {
         if self.home.drop(&mut self.inner) && self.home.is_here() {
             self.writers.end(self.thread);
         }
+        self.home.drop(&mut self.aborted);
     }
 }
 

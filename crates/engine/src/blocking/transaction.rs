@@ -48,19 +48,19 @@ impl Db {
         &self,
         mut work: impl FnMut(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut attempt = None;
+        let mut transaction = self.begin();
         loop {
-            let mut transaction = self.begin();
-            transaction.common.attempt = attempt;
             let outcome = work(&mut transaction);
-            let outcome = outcome.and_then(|value| transaction.end(None).map(|()| value).map_err(E::from));
-            let (last, is_aborted) = (transaction.common.attempt.take(), transaction.common.is_aborted);
-            drop(transaction);
-            // An aborted transaction had no effect. It is repeated, whatever error its closure made of that.
-            if outcome.is_ok() || !is_aborted {
+            let outcome =
+                outcome.and_then(|value| transaction.try_commit(None).map(|()| value).map_err(E::from));
+            if outcome.is_ok() {
                 return outcome;
             }
-            attempt = self.again(last)?;
+            // An aborted transaction had no effect. It is repeated, whatever error its closure made of that.
+            match transaction.again()? {
+                Some(next) => transaction = next,
+                None => return outcome,
+            }
         }
     }
 }
@@ -213,16 +213,47 @@ impl Transaction {
 
     /// Commits with the default durability of the store.
     pub fn commit(mut self) -> Result<(), Error> {
-        self.end(None)
+        self.try_commit(None)
     }
 
     /// Commits with a durability that overrides the default; see [`crate::Transaction::commit_with`].
     pub fn commit_with(mut self, durability: Durability) -> Result<(), Error> {
-        self.end(Some(durability))
+        self.try_commit(Some(durability))
+    }
+
+    /// Commits with a durability that overrides the default, if there is one. After that the transaction has ended. If
+    /// it was aborted to resolve a deadlock, [`Transaction::again`] begins it again.
+    pub fn try_commit(&mut self, durability: Option<Durability>) -> Result<(), Error> {
+        let outcome = self.common.check().and_then(|()| self.end(durability));
+        self.common.failed.get_or_insert(Error::Closed);
+        self.undo();
+        outcome
+    }
+
+    /// Undoes the transaction, and begins it again as [`Db::transact`] does if it was aborted to resolve a deadlock:
+    /// with the age of its first attempt, and when it is its turn. Returns `None` if it was not aborted.
+    pub fn again(mut self) -> Result<Option<Transaction>, Error> {
+        self.undo();
+        if !self.common.is_aborted {
+            return Ok(None);
+        }
+        let last = self.common.attempt.take();
+        let mut next = self.db().begin();
+        next.common.attempt = self.db().again(last)?;
+        Ok(Some(next))
+    }
+
+    /// Drops the writes and the locks of a transaction that has not ended.
+    fn undo(&mut self) {
+        for side in self.sides.drain(..) {
+            let Some(number) = side.number else { continue };
+            // An error is ignored, because a broken shard has nothing to undo.
+            let _ =
+                self.common.db.shard(side.shard).at_once(|inside| drop(inside.transactions.remove(&number)));
+        }
     }
 
     fn end(&mut self, durability: Option<Durability>) -> Result<(), Error> {
-        self.common.check()?;
         match &mut self.sides[..] {
             [] => Ok(()),
             [side] => end_alone(side, &mut self.common, durability),
@@ -285,15 +316,6 @@ fn end_alone(side: &mut Side, common: &mut Common, durability: Option<Durability
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        for side in &mut self.sides {
-            if let Some(number) = side.number.take() {
-                // An error is ignored, because a broken shard has nothing to undo.
-                let _ = self
-                    .common
-                    .db
-                    .shard(side.shard)
-                    .at_once(|inside| drop(inside.transactions.remove(&number)));
-            }
-        }
+        self.undo();
     }
 }
