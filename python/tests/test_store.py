@@ -129,7 +129,6 @@ def test_aborted_transactions_take_turns(store):
         thread.join()
     commits = threads_together * commits_each
     assert store["counters"][b"n"] == b"%d" % commits
-    print("aborts for each commit:", len(attempts) / commits - 1)
     assert len(attempts) < 3 * commits
 
 

@@ -83,7 +83,7 @@ impl Shard {
         }
         let pages: Vec<PageId> = self.durable.pages().changed(|changed| changed.before(goal));
         for batch in pages.chunks(WRITTEN_TOGETHER) {
-            self.durable.pool().write_pages(batch).await?;
+            self.durable.pool().write_pages(batch).await.map_err(self.of_pool())?;
         }
         self.durable.pages().deltas_settled().await;
         self.durable.pages().flush().await?;
@@ -166,7 +166,7 @@ impl Shard {
         // The pages of dropped tables are freed at the next opening. The part in progress ends first.
         drop(self.jobs.drops_turn().await);
         self.durable.log().sync(self.durable.log().tail()).await?;
-        self.durable.pool().flush().await?;
+        self.durable.pool().flush().await.map_err(self.of_pool())?;
         // One pass is not enough: when a leaf splits during the flush, some of its records move to another
         // leaf, and only the next checkpoint merges them. Records that no leaf has space for stay pending.
         let mut before = u64::MAX;

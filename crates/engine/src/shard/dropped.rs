@@ -137,7 +137,7 @@ impl Shard {
             if ahead == 0
                 && let Some(leaves) = self.leaves(tree, Seek::At(&low), None, most).await?
             {
-                self.durable.pool().fetch(&leaves.pages).await?;
+                self.durable.pool().fetch(&leaves.pages).await.map_err(self.of_pool())?;
                 ahead = leaves.pages.len();
             }
             ahead = ahead.saturating_sub(1);

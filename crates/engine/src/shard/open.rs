@@ -94,7 +94,13 @@ impl Shard {
         }
         superblock::write(&handle, &superblock).await?;
         barrier.flush().await?;
-        Shard::recover(handle, options, superblock, (health, barrier), was_clean).await
+        let recovered =
+            Shard::recover(handle, options, superblock, (health.clone(), barrier), was_clean).await;
+        match recovered {
+            // The pool has told only that a page was not written.
+            Err(Error::Io(error)) => Err(health.check().err().unwrap_or(Error::Io(error))),
+            recovered => recovered,
+        }
     }
 
     /// Begins to delete what a crash has left behind. No transaction may be in doubt: it may need some of that.

@@ -3,15 +3,24 @@
 use crate::Error;
 use crate::shard::Shard;
 use fulgurite_base::PageId;
-use fulgurite_pool::{ReadGuard, WriteGuard};
+use fulgurite_pool::{PoolError, ReadGuard, WriteGuard};
 
 impl Shard {
+    /// Returns a function that makes errors of the pool those of the store. A page that could not be written may have
+    /// stopped the store; then the reason of that is the error.
+    pub(crate) fn of_pool(&self) -> impl FnOnce(PoolError) -> Error + '_ {
+        |error| match (&error, self.health.check()) {
+            (PoolError::WriteBack(_) | PoolError::Flush(_), Err(stopped)) => stopped,
+            _ => error.into(),
+        }
+    }
+
     /// Reads a page from the pool or from the drive, and latches it for reading.
     #[inline]
     pub(crate) async fn read_page(&self, page: PageId) -> Result<ReadGuard, Error> {
         match self.durable.pool().try_read(page) {
             Some(guard) => Ok(guard),
-            None => Ok(self.durable.pool().read(page).await?),
+            None => self.durable.pool().read(page).await.map_err(self.of_pool()),
         }
     }
 
@@ -20,7 +29,7 @@ impl Shard {
     pub(crate) async fn write_page(&self, page: PageId) -> Result<WriteGuard, Error> {
         match self.durable.pool().try_write(page) {
             Some(guard) => Ok(guard),
-            None => Ok(self.durable.pool().write(page).await?),
+            None => self.durable.pool().write(page).await.map_err(self.of_pool()),
         }
     }
 
@@ -30,7 +39,7 @@ impl Shard {
         for _ in 0..self.state.space().most_moves() {
             let cursor = self.state.space().cursor();
             if cursor.has_free {
-                let map = self.durable.pool().read(cursor.map).await?;
+                let map = self.durable.pool().read(cursor.map).await.map_err(self.of_pool())?;
                 if let Some(page) = self.state.space().pick(&cursor, map.bytes()) {
                     return Ok(page);
                 }

@@ -264,7 +264,7 @@ impl<'a> Scan<'a> {
             self.ahead.done = true;
             return Ok(());
         };
-        shard.durable.pool().fetch(&leaves.pages).await?;
+        shard.durable.pool().fetch(&leaves.pages).await.map_err(shard.of_pool())?;
         self.ahead.leaves += leaves.pages.len();
         self.ahead.done = match (self.direction, &leaves.end) {
             (_, None) => true,

@@ -49,7 +49,7 @@ impl Shard {
             }
             let mut pages: Vec<PageId> = below.iter().map(|(page, _)| *page).collect();
             pages.sort_unstable();
-            self.durable.pool().fetch(&pages).await?;
+            self.durable.pool().fetch(&pages).await.map_err(self.of_pool())?;
             if is_above_leaves {
                 break;
             }

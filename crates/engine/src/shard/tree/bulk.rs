@@ -121,7 +121,7 @@ impl Load {
         state.bytes = 0;
         // From here on, dropping the load frees the page.
         self.pages.push(page);
-        let mut guard = self.shard.durable.pool().create(page).await?;
+        let mut guard = self.shard.durable.pool().create(page).await.map_err(self.shard.of_pool())?;
         let bytes = guard.bytes_mut();
         fill(bytes, (page, self.tree.id, level as u8), (&low, high.as_deref()), &records)?;
         // The log may contain older changes of this page. The structure LSN keeps recovery from redoing them
@@ -153,7 +153,7 @@ impl Load {
         let mut root = vec![0; self.shard.page_bytes() as usize];
         fill(&mut root, (self.tree.root, self.tree.id, level as u8), (b"", None), &top)?;
         for pages in self.pages.chunks(WRITTEN_TOGETHER) {
-            self.shard.durable.pool().write_pages(pages).await?;
+            self.shard.durable.pool().write_pages(pages).await.map_err(self.shard.of_pool())?;
         }
         Ok(root)
     }

@@ -225,7 +225,7 @@ impl Shard {
                 && let Some(from) = unasked.take()
                 && let Some(leaves) = self.leaves(tree, Seek::At(&from), None, most).await?
             {
-                self.durable.pool().fetch(&leaves.pages).await?;
+                self.durable.pool().fetch(&leaves.pages).await.map_err(self.of_pool())?;
                 ahead += leaves.pages.len();
                 unasked = leaves.end;
             }

@@ -80,7 +80,7 @@ impl Shard {
         debug_assert!(all.len() <= MOST_HELD, "a small pool has no frames for {} pages", all.len());
         let mut held = Vec::with_capacity(all.len());
         for page in fresh {
-            held.push((*page, self.durable.pool().create(*page).await?));
+            held.push((*page, self.durable.pool().create(*page).await.map_err(self.of_pool())?));
         }
         // Reads the pages from the drive before the first of them is latched, so that no other task waits for
         // a latch during the reads.
