@@ -44,8 +44,12 @@ const FREED_PER_CHECKPOINT: usize = 32_768;
 
 /// The last node of a dropped tree that is a leaf, or whose children are leaves.
 struct Last {
-    /// The node above, and the key of `page` there; `None` if `page` is the root.
+    /// The nearest node above with other children too, and the key there of the child that leads to `page`; `None` if
+    /// there is none.
     parent: Option<(PageId, Vec<u8>)>,
+    /// The nodes between the two. Each has one child, and goes with it: no page says that it is an inner node without
+    /// children, since a reader takes that for damage.
+    between: Vec<PageId>,
     page: PageId,
     /// The leaves below `page`, with their keys in it. A leaf has none, nor has a damaged node.
     children: Vec<(Vec<u8>, PageId)>,
@@ -180,10 +184,11 @@ impl Shard {
         let names = self.jobs.names_turn().await;
         let turn = self.jobs.structure_turn().await;
         self.check_open()?;
-        let Last { parent, page, children } = self.last_of(tree).await?;
+        let Last { parent, between, page, children } = self.last_of(tree).await?;
         let space = self.state.space();
+        let nodes = [&between[..], &[page]].concat();
         let mut maps: BTreeSet<PageId> =
-            space.is_data(page).then(|| space.place(page).0).into_iter().collect();
+            nodes.iter().filter(|page| space.is_data(**page)).map(|page| space.place(*page).0).collect();
         let mut freed = Vec::new();
         let mut left = children.len();
         while let Some((_, child)) = left.checked_sub(1).and_then(|at| children.get(at)) {
@@ -200,10 +205,10 @@ impl Shard {
         let mut deltas = Vec::new();
         match (left, &parent) {
             (0, Some((above, key))) => {
-                freed.push(page);
+                freed.extend(nodes);
                 deltas.push(Delta::DropChild { page: *above, key: key.as_slice().into() });
             }
-            (0, None) => freed.push(page),
+            (0, None) => freed.extend(nodes),
             (left, _) => deltas.push(Delta::Keep { page, high: children[left].0.as_slice().into() }),
         }
         let changed: Vec<PageId> = deltas.iter().map(Delta::page).collect();
@@ -253,7 +258,7 @@ impl Shard {
     /// Finds the last node of a dropped tree that is a leaf, or whose children are leaves. Follows children and not
     /// fences, because parts of the tree are gone.
     async fn last_of(&self, tree: Tree) -> Result<Last, Error> {
-        let mut last = Last { parent: None, page: tree.root, children: Vec::new() };
+        let mut last = Last { parent: None, between: Vec::new(), page: tree.root, children: Vec::new() };
         let mut above = u8::MAX;
         loop {
             if !self.state.space().is_data(last.page) {
@@ -276,7 +281,13 @@ impl Shard {
             above = node.level();
             let index = node.len() - 1;
             let (key, child) = (node.key(index), node.child(index));
-            last = Last { parent: Some((last.page, key)), page: child, children: Vec::new() };
+            if index == 0 {
+                last.between.push(last.page);
+            } else {
+                last.parent = Some((last.page, key));
+                last.between.clear();
+            }
+            last.page = child;
         }
     }
 }

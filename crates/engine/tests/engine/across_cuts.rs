@@ -165,8 +165,8 @@ fn a_power_cut_leaves_a_transaction_whole_or_absent() {
                     open(&media, &Power::new(u64::MAX)).unwrap_or_else(|error| panic!("{what}: {error}"));
                 check(&db, seen, &what);
                 drop(db);
-                let power = Power::new(prng.below(40));
-                drop(open(&again, &power));
+                let power = Power::new(prng.below(60));
+                let _ = open(&again, &power).and_then(|db| db.checkpoint());
                 again.iter().for_each(|medium| medium.cut(prng.below(101), &mut prng));
                 let db =
                     open(&again, &Power::new(u64::MAX)).unwrap_or_else(|error| panic!("{what}: {error}"));

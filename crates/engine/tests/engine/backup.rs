@@ -235,6 +235,43 @@ fn a_bulk_load_during_a_backup_is_in_it_whole_or_not_at_all() {
     }
 }
 
+/// The rule: a page that is freed during a backup keeps its contents until the end, because the backup may still copy it.
+#[test]
+fn a_backup_copies_pages_that_are_freed_meanwhile() {
+    for place in ["in-place", "out-of-place:unit=1KiB"] {
+        let rows = |count: u32| (0..count).map(|n| (n.to_be_bytes().to_vec(), vec![2; 400]));
+        let (executor, image) = (Executor::new(mem()), MemImage::default());
+        let target = image.clone();
+        run(&executor, |handle| async move {
+            let options = Options { place: place.parse().unwrap(), ..options() };
+            let store = Store::create(handle.clone(), options).await.unwrap();
+            fill(&store, "kept", rows(500)).await;
+            fill(&store, "dropped", rows(4000)).await;
+            store.checkpoint().await.unwrap();
+            let (other, own) = (store.clone(), handle.clone());
+            handle.spawn(async move {
+                own.sleep_until(own.now() + Nanos::from_micros(2_000)).await;
+                other.drop_table("dropped").await.unwrap();
+                // The second checkpoint makes both redo points pass the drop.
+                other.checkpoint().await.unwrap();
+                fill(&other, "kept", rows(10)).await;
+                other.checkpoint().await.unwrap();
+            });
+            let sink = Slow { image: target, handle, pause: Nanos::from_micros(3_000) };
+            store.backup(&sink).await.unwrap();
+            assert_eq!(store.tables().await.unwrap().len(), 1, "the table was dropped meanwhile");
+        });
+        let copy = Executor::new(mem());
+        let records = run(&copy, |handle| async move {
+            restore(&image, handle.clone()).await.unwrap();
+            let store = Store::open(handle, options()).await.unwrap();
+            assert_eq!(store.check().await.unwrap().problems, []);
+            contents(&store, store.table("kept").await.unwrap()).await.len()
+        });
+        assert_eq!(records, 500);
+    }
+}
+
 #[test]
 fn an_interrupted_backup_is_no_store_and_a_closed_store_makes_none() {
     let executor = Executor::new(mem());

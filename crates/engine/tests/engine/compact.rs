@@ -3,7 +3,7 @@
 use crate::common::{all, fill, mem, options, patched::PAGE, patched::Patched, run, salt, seal};
 use fulgurite_base::Nanos;
 use fulgurite_device::Executor;
-use fulgurite_engine::{Durability, MemImage, Sink, Store, TreeShape};
+use fulgurite_engine::{Durability, MemImage, Options, Sink, Store, TreeShape};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -218,4 +218,31 @@ fn a_compaction_that_merges_more_than_the_log_holds_does_not_stop_the_store() {
         assert!(log_bytes > 512 << 10, "{log_bytes} bytes of log");
         assert_eq!(all(&store, "t").await.unwrap().len(), 3200);
     });
+}
+
+/// The rule: a compaction trims no page that a bulk load has written before it makes the page part of its table.
+#[test]
+fn a_compaction_leaves_the_pages_of_a_load_alone() {
+    for place in ["in-place", "out-of-place:unit=1KiB"] {
+        run(&Executor::new(mem()), |handle| async move {
+            let options = Options { place: place.parse().unwrap(), ..options() };
+            let store = Store::create(handle.clone(), options).await.unwrap();
+            let table = store.create_table("loaded").await.unwrap();
+            let (other, has_ended) = (store.clone(), Rc::new(Cell::new(false)));
+            let end = Rc::clone(&has_ended);
+            let rows = || (0..12_000u32).map(|n| (n.to_be_bytes().to_vec(), vec![n as u8; 200]));
+            handle.spawn(async move {
+                other.bulk_load(table, rows()).await.unwrap();
+                end.set(true);
+            });
+            let mut compactions = 0;
+            while !has_ended.get() {
+                store.compact().await.unwrap();
+                compactions += 1;
+            }
+            assert!(compactions > 1, "{compactions}");
+            assert!(all(&store, "loaded").await.unwrap().into_iter().eq(rows()));
+            assert_eq!(store.check().await.unwrap().problems, []);
+        });
+    }
 }

@@ -401,7 +401,8 @@ fn look(image: &Rc<Vec<u8>>, options: &Options, what: &str) -> Found {
                 Found::Nothing
             }
         };
-        store.compact().await.unwrap();
+        let compact = store.compact().await.unwrap();
+        assert_eq!(compact.pieces_deleted, 0, "{what}: the drop has left pieces of large values");
         is_sound(&store).await;
         let used = store.statistics().pages_used;
         assert_eq!(used > 40, found == Found::Whole, "{what}: {used} pages, {found:?}");
