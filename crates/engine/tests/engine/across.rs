@@ -390,8 +390,8 @@ fn a_call_that_is_given_up_leaves_nothing() {
     assert_eq!(outcome, Err(Error::Closed));
 }
 
-/// The rule: a commit of several shards that is given up while the other shards prepare it is aborted in all shards, and
-/// from the decision on it is not given up. It says which of them it was, also if the power is cut then.
+/// The rule: a commit of several shards that is given up while the other shards prepare it is aborted in all shards.
+/// From the decision on it is not given up. It says which of them it was, also if the power is cut then.
 #[test]
 fn a_commit_that_is_given_up_is_whole_or_absent() {
     const FLUSH: u64 = 100_000_000;

@@ -17,8 +17,8 @@ fn options() -> Options {
     }
 }
 
-/// The rule: a scan that has returned nothing yet does not fail because the old versions of one shard were dropped while
-/// another shard was read. It reads one newer state then.
+/// The rule: a scan that has returned nothing yet does not fail because the old versions of one shard were dropped
+/// while another shard was read. It reads one newer state then.
 #[test]
 fn a_scan_begins_again_before_its_first_record() {
     let media: Vec<Medium> = (0..2).map(|_| Medium::empty()).collect();

@@ -235,7 +235,8 @@ fn a_bulk_load_during_a_backup_is_in_it_whole_or_not_at_all() {
     }
 }
 
-/// The rule: a page that is freed during a backup keeps its contents until the end, because the backup may still copy it.
+/// The rule: a page that is freed during a backup keeps its contents until the end, because the backup may still copy
+/// it. A table that is freed in parts leaves no page that looks damaged.
 #[test]
 fn a_backup_copies_pages_that_are_freed_meanwhile() {
     for place in ["in-place", "out-of-place:unit=1KiB"] {

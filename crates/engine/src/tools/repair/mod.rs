@@ -75,7 +75,8 @@ pub struct RepairReport {
     /// The number of transactions in doubt: this shard of several had prepared them, and another one knows whether they
     /// are committed. Their writes are not in the new store.
     pub in_doubt: usize,
-    /// The tables, by name; of a shard of several also [`SHARDS`](crate::SHARDS), with its place among them. A table whose name was lost is saved as `(tree N)`; it may have been an index.
+    /// The tables, by name. A table whose name was lost is saved as `(tree N)`; it may have been an index. A shard of
+    /// several also has the table [`SHARDS`](crate::SHARDS), with its place among them.
     pub tables: Vec<TableRepair>,
     /// The names of the indexes. Creating an index in the new store fills it again.
     pub indexes: Vec<String>,
