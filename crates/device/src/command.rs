@@ -280,7 +280,8 @@ pub trait Device {
     fn register(&mut self, _arena: &Arc<Arena>) {}
 
     /// Waits until a command completes or the clock reaches `deadline`, whichever is first, and appends the
-    /// completions in order. Returns at once if no command is in flight and there is no deadline.
+    /// completions in order. Returns at once if no command is in flight and there is no deadline. If the
+    /// deadline has passed, a device with a parker may leave commands to [`Park::submit`].
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>);
 
     /// Returns a way to wait for the device while other threads use it; `None` if only [`Device::wait`] can
@@ -290,7 +291,7 @@ pub trait Device {
     }
 
     /// Hands out a command that was submitted but not started, so that the caller can execute it itself. With
-    /// a tag, this function hands out the command with that tag and may have started others. Without a tag,
+    /// a tag, this function hands out the command with that tag; the others may be left to [`Park::submit`]. Without a tag,
     /// it hands out a command only if it is the only one. The command stays in flight until
     /// [`Device::end_errand`].
     fn take_errand(&mut self, _tag: Option<Tag>) -> Option<Errand> {
@@ -341,6 +342,10 @@ pub trait Park: Send + Sync {
 
     /// Ends the current [`Park::park`], or makes the next one return at once.
     fn unpark(&self);
+
+    /// Starts the commands that calls of the device have left. The thread of such a call does this when it has
+    /// released the lock, because starting commands takes longer than all else that the call does.
+    fn submit(&self);
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ impl Probe {
 struct NoPark;
 
 impl Park for NoPark {
+    fn submit(&self) {}
+
     fn park(&self, _: Option<Nanos>) {}
     fn unpark(&self) {}
 }

@@ -9,7 +9,7 @@
 //! plain system call: see [`Device::take_errand`].
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError, write_flags};
-use crate::parker::RingParker;
+use crate::parker::{RingParker, is_passing};
 use crate::psync::perform;
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
@@ -194,12 +194,20 @@ impl UringDevice {
         self.entered(outcome);
     }
 
+    /// Leaves the queued entries to the thread that holds the device, which submits them when it has released the
+    /// lock ([`fulgurite_device::Park::submit`]). A device of a single thread submits them at once.
+    fn leave(&mut self) {
+        match &self.parker {
+            Some(parker) => parker.leave(),
+            None => self.hand_over(),
+        }
+    }
+
     /// Notes the outcome of entering the ring. An interrupted or busy call is repeated by the caller; any other
     /// error would return for ever.
     fn entered(&mut self, outcome: std::io::Result<usize>) {
-        let code = outcome.err().map(|error| error.raw_os_error().unwrap_or(libc::EIO));
-        let passes = [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ETIME];
-        self.refused = self.refused.or(code.filter(|code| !passes.contains(code)));
+        let error = outcome.err().filter(|error| !is_passing(error));
+        self.refused = self.refused.or(error.map(|error| error.raw_os_error().unwrap_or(libc::EIO)));
     }
 
     /// Ends all commands with the error of a ring that the system refuses to enter.
@@ -375,8 +383,8 @@ impl Device for UringDevice {
         self.errands += 1;
         if !self.fresh.is_empty() {
             self.begin_fresh();
-            // If this call fails, the next wait submits the commands, or ends them.
-            self.hand_over();
+            // If their submission fails, the next wait submits the commands, or ends them.
+            self.leave();
         }
         let (file, caps) = (Arc::clone(&self.drive.file), self.drive.caps.clone());
         let scratch = Arc::clone(&self.scratch);
@@ -390,6 +398,9 @@ impl Device for UringDevice {
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         let before = completions.len();
         let at = self.now();
+        if let Some(error) = self.parker.as_ref().and_then(|parker| parker.take_error()) {
+            self.entered(Err(error));
+        }
         self.begin_fresh();
         completions.extend(self.answered.drain(..).map(|(tag, status)| Completion { tag, at, status }));
         self.reap(completions);
@@ -398,10 +409,16 @@ impl Device for UringDevice {
             // The commands are submitted now, so that the kernel executes them while the caller handles the
             // completions. (For a ring of a single thread, completions may also appear only when the kernel
             // is entered.)
-            if self.parker.is_none() || !self.ring.submission().is_empty() {
-                self.hand_over();
-                self.reap(completions);
+            if self.parker.is_some() && self.ring.submission().is_empty() {
+                return;
             }
+            // A caller that does not want to wait comes from a lock.
+            if is_late {
+                self.leave();
+            } else {
+                self.hand_over();
+            }
+            self.reap(completions);
             return;
         }
         while completions.len() == before && !is_late {

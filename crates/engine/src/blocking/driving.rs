@@ -16,6 +16,8 @@
 //!   the completion to the holder of the lock. Otherwise it runs a turn itself.
 //! - Many jobs may wait for the same command, as commits do for a write of the log. The thread of any of them
 //!   may execute it as an errand. A thread that leaves such a command behind wakes one of them.
+//! - The commands of a turn are left in a queue. The thread submits them when it has released the lock, because the
+//!   kernel takes longer for them than the turn.
 //! - A driver releases the lock regularly, because it may drive for a long time.
 //! - A sleeping thread is woken when its job has ended, and returns without the lock.
 //! - A driver whose own job has ended hands the role to the thread that has waited longest.
@@ -311,15 +313,28 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Releases the lock, and processes the completions of errands that have arrived.
+    /// Releases the lock, starts the commands that were left, and processes the completions of errands that have
+    /// arrived.
     fn unlock(&self, guard: Guard<'_, C, P>) {
         drop(guard);
+        self.submit();
         // A thread that completed an errand before the lock was released found it taken, and relies on its
         // holder, so its completion must not be left behind.
         while !P::lock(&self.returned).is_empty() && !self.planted(fault!(ReturnedUnseen)) {
             let Some(mut guard) = P::try_lock(&self.state) else { return };
             self.take_returned(&mut guard);
             self.look_after(&mut guard);
+            drop(guard);
+            self.submit();
+        }
+    }
+
+    /// Starts the commands that turns of the core have left.
+    fn submit(&self) {
+        if let Some(park) = &self.park
+            && !self.planted(fault!(NotSubmitted))
+        {
+            park.submit();
         }
     }
 
@@ -392,6 +407,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// the driver unless another one takes the role. Returns whether it is still the driver.
     fn let_others_in<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> (Guard<'a, C, P>, bool) {
         guard.role = Role::Handed(job);
+        self.submit();
         let mut guard = P::let_in(guard);
         guard.held_since = guard.core.now();
         let has_role = guard.role == Role::Handed(job);

@@ -24,6 +24,8 @@ pub(super) enum Planted {
     LeftToNobody,
     /// A thread that releases the lock ignores the completions of errands.
     ReturnedUnseen,
+    /// A thread that releases the lock does not submit the commands of its turn.
+    NotSubmitted,
 }
 
 /// Names a fault for the model checker; expands to `()` in other builds.

@@ -95,6 +95,8 @@ impl Primitives for Model {
 /// The queues that the thread of the device and the parked driver share.
 #[derive(Default)]
 struct Ring {
+    /// The commands that turns have left.
+    left: Vec<Job>,
     submitted: VecDeque<Job>,
     completed: Vec<Job>,
     unparked: bool,
@@ -110,12 +112,14 @@ struct Ring {
 /// A device whose commands are completed by a thread of its own.
 pub(super) struct Device {
     ring: Mutex<Ring>,
+    /// Whether commands are left. It is no part of the model, so that threads that submit nothing add no schedules.
+    has_left: AtomicBool,
     changed: Condvar,
 }
 
 impl Device {
     fn new() -> Arc<Device> {
-        Arc::new(Device { ring: Mutex::default(), changed: Condvar::new() })
+        Arc::new(Device { ring: Mutex::default(), has_left: AtomicBool::default(), changed: Condvar::new() })
     }
 
     /// Completes commands, one at a time, until the device is dropped.
@@ -182,6 +186,17 @@ impl Park for Device {
         self.ring.lock().unwrap().unparked = true;
         self.changed.notify_all();
     }
+
+    fn submit(&self) {
+        if !self.has_left.swap(false, Relaxed) {
+            return;
+        }
+        let mut ring = self.ring.lock().unwrap();
+        let left = std::mem::take(&mut ring.left);
+        ring.submitted.extend(left);
+        drop(ring);
+        self.changed.notify_all();
+    }
 }
 
 /// The model of a shard, which is the core of the protocol.
@@ -213,7 +228,10 @@ impl Shard {
     /// Processes completed commands and timers that are due.
     fn reap(&mut self) {
         let mut ring = self.device.ring.lock().unwrap();
-        ring.submitted.extend(self.to_submit.drain(..));
+        if !self.to_submit.is_empty() {
+            ring.left.append(&mut self.to_submit);
+            self.device.has_left.store(true, Relaxed);
+        }
         self.in_flight -= ring.completed.len();
         let completed: Vec<Job> = ring.completed.drain(..).collect();
         let now = ring.now;
@@ -275,6 +293,7 @@ impl Core for Shard {
 
     fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
         self.reap();
+        self.device.submit();
         if self.ready.is_empty() {
             let until = self.timers.first().map(|(at, _)| *at);
             let now = Shard::now(self);

@@ -237,10 +237,10 @@ fn a_driver_is_asked() {
 fn planted_faults_are_found() {
     use Planted::{
         DriverNotAsked, GoneFirst, KeptForItself, LateTimer, LeftToNobody, NoHandOver, NoUnpark, NoWake,
-        ReturnedUnseen, RoleLost,
+        NotSubmitted, ReturnedUnseen, RoleLost,
     };
     // The model checker prints each failing schedule; here all of them are expected to fail.
-    for fault in [NoHandOver, NoWake, NoUnpark, ReturnedUnseen] {
+    for fault in [NoHandOver, NoWake, NoUnpark, ReturnedUnseen, NotSubmitted] {
         let run = || check(true, false, Some(fault), 4, SEARCH);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{fault:?} was not found");
     }
