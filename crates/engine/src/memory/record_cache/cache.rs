@@ -400,7 +400,8 @@ impl RecordCache {
 
     /// Adds a pending entry to the list of its leaf.
     pub(crate) fn list(&mut self, slot: Slot, leaf: u32) {
-        let next = self.leaves.insert(leaf, slot);
+        let bytes = self.ring.entry(slot).bytes() - Ring::HEAD;
+        let next = self.leaves.push(leaf, slot, bytes);
         self.merge_threshold.add_pending(leaf);
         self.ring.set_leaf(slot, leaf, next);
     }
@@ -414,7 +415,7 @@ impl RecordCache {
         let before = self.list_of(PageId(u64::from(leaf))).find(is_before);
         match before {
             Some(before) => self.ring.set_leaf(before, leaf, Some(new)),
-            None => drop(self.leaves.insert(leaf, new)),
+            None => self.leaves.replace_first(leaf, new),
         }
         self.ring.set_settled(old);
     }
@@ -457,18 +458,15 @@ impl RecordCache {
     }
 
     pub(crate) fn list_of(&self, leaf: PageId) -> impl Iterator<Item = Slot> {
-        let first = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf));
-        std::iter::successors(first, |slot| self.ring.next(*slot))
+        let pending = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf));
+        std::iter::successors(pending.map(|pending| pending.first), |slot| self.ring.next(*slot))
     }
 
     /// Whether the pending records of a leaf take twice the bytes of a page. They cannot all replace records
     /// of the leaf, so the leaf must be split.
     pub(crate) fn lacks_two_pages(&self, leaf: PageId, page_bytes: u32) -> bool {
-        let mut bytes = 0;
-        self.of_leaf(leaf).any(|entry| {
-            bytes += entry.bytes() - Ring::HEAD;
-            bytes >= 2 * page_bytes as usize
-        })
+        let pending = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf));
+        pending.is_some_and(|pending| pending.bytes >= 2 * page_bytes)
     }
 
     /// Returns all leaves with pending records, in the order of their page numbers.

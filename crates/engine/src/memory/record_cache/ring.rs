@@ -69,6 +69,8 @@ pub(super) struct Ring {
     /// The numbers of the full chunks, the oldest first.
     full: VecDeque<u32>,
     filling: Option<u32>,
+    /// Memory for an entry that is copied; kept to save allocations.
+    copy: Vec<u8>,
 }
 
 impl Ring {
@@ -79,7 +81,7 @@ impl Ring {
     pub(super) fn new(chunk_bytes: usize, frames: Lent) -> Ring {
         let bits = (chunk_bytes / STEP).ilog2();
         let (chunks, free, full) = (Vec::new(), Vec::new(), VecDeque::new());
-        Ring { frames, chunk_bytes, bits, chunks, free, full, filling: None }
+        Ring { frames, chunk_bytes, bits, chunks, free, full, filling: None, copy: Vec::new() }
     }
 
     pub(super) fn chunk_bytes(&self) -> usize {
@@ -94,7 +96,38 @@ impl Ring {
     /// Appends an entry, and begins a new chunk for it if necessary and `may_begin` is true. Returns `None`
     /// if there is no space.
     pub(super) fn push(&mut self, entry: Record<'_>, may_begin: bool) -> Option<Slot> {
-        let bytes = entry.bytes();
+        let slot = self.make_room(entry.bytes(), may_begin)?;
+        let into = self.bytes_mut(slot);
+        set(into, 0, &END.to_le_bytes());
+        set(into, 8, &0u64.to_le_bytes());
+        set(into, 16, &entry.tree.to_le_bytes());
+        set(into, 20, &(entry.key.len() as u16).to_le_bytes());
+        set(into, 22, &entry.value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
+        set(into, HEAD, entry.key);
+        set(into, HEAD + entry.key.len(), entry.value.unwrap_or_default());
+        Some(slot)
+    }
+
+    /// Appends a copy of an entry, which is neither pending nor listed, like [`Ring::push`].
+    pub(super) fn push_copy(&mut self, slot: Slot, may_begin: bool) -> Option<Slot> {
+        let bytes = self.size(slot);
+        let new = self.make_room(bytes, may_begin)?;
+        // The two chunks are frames of the pool, which cannot be borrowed together.
+        let mut copy = std::mem::take(&mut self.copy);
+        copy.clear();
+        copy.extend_from_slice(&self.bytes(slot)[16..bytes]);
+        let into = self.bytes_mut(new);
+        set(into, 16, &copy);
+        set(into, 0, &END.to_le_bytes());
+        set(into, 8, &0u64.to_le_bytes());
+        self.copy = copy;
+        let flags = self.flags(new);
+        set(self.bytes_mut(new), 20, &(flags & KEY).to_le_bytes());
+        Some(new)
+    }
+
+    /// Takes space for an entry of so many bytes.
+    fn make_room(&mut self, bytes: usize, may_begin: bool) -> Option<Slot> {
         let has_room = |chunk: &u32| self.chunks[*chunk as usize].used as usize + bytes <= self.chunk_bytes;
         let chunk = match self.filling.filter(has_room) {
             Some(chunk) => chunk,
@@ -102,15 +135,8 @@ impl Ring {
             None => self.begin()?,
         };
         let used = &mut self.chunks[chunk as usize].used;
-        let (into, at) = (self.frames.bytes_mut(FrameId(chunk)), *used as usize);
+        let at = *used as usize;
         *used += bytes as u32;
-        set(into, at, &END.to_le_bytes());
-        set(into, at + 8, &0u64.to_le_bytes());
-        set(into, at + 16, &entry.tree.to_le_bytes());
-        set(into, at + 20, &(entry.key.len() as u16).to_le_bytes());
-        set(into, at + 22, &entry.value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
-        set(into, at + HEAD, entry.key);
-        set(into, at + HEAD + entry.key.len(), entry.value.unwrap_or_default());
         Some(Slot(chunk << self.bits | (at / STEP) as u32))
     }
 

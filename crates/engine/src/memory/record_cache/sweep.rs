@@ -2,7 +2,7 @@
 
 use super::cache::RecordCache;
 use super::cost::reserved_for_deletes;
-use super::ring::{Record, Slot};
+use super::ring::Slot;
 use crate::Lsn;
 use fulgurite_base::PageId;
 
@@ -86,11 +86,7 @@ impl RecordCache {
     fn move_on(&mut self, slot: Slot) -> bool {
         // Keep reserved space free, except for the one chunk that is reserved for moved entries.
         let may_begin = self.room() >= self.chunks_for(self.reserved) - 1;
-        // Copy the entry, because `push` changes the ring.
-        let Record { tree, key, value } = self.ring.entry(slot);
-        let (key, value) = (key.to_vec(), value.map(<[u8]>::to_vec));
-        let entry = Record { tree, key: &key, value: value.as_deref() };
-        let Some(new) = self.ring.push(entry, may_begin) else { return false };
+        let Some(new) = self.ring.push_copy(slot, may_begin) else { return false };
         if self.ring.is_pending(slot) {
             self.relist(slot, new);
         }

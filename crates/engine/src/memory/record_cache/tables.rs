@@ -7,6 +7,7 @@
 use super::ring::Slot;
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 /// The largest number of parts of a table.
 const MOST_PARTS: u64 = 256;
@@ -86,8 +87,17 @@ impl KeyTable {
     }
 }
 
-/// The first pending entry of each leaf that has pending entries.
-pub(super) struct Leaves(Vec<FxHashMap<u32, Slot>>);
+/// The pending entries of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    /// The first entry of the list.
+    pub first: Slot,
+    /// The bytes of the keys and values of all entries, as they were when the entries were listed.
+    pub bytes: u32,
+}
+
+/// The pending entries of each leaf that has some.
+pub(super) struct Leaves(Vec<FxHashMap<u32, Pending>>);
 
 impl Leaves {
     /// Creates a table for a cache of so many bytes.
@@ -99,24 +109,43 @@ impl Leaves {
         leaf as usize & (self.0.len() - 1)
     }
 
-    pub(super) fn get(&self, leaf: u32) -> Option<Slot> {
+    pub(super) fn get(&self, leaf: u32) -> Option<Pending> {
         self.0[self.part(leaf)].get(&leaf).copied()
     }
 
-    /// Sets the first pending entry of a leaf. Returns the previous one.
-    pub(super) fn insert(&mut self, leaf: u32, first: Slot) -> Option<Slot> {
+    /// Adds an entry of so many bytes in front of those of its leaf. Returns the previous first one.
+    pub(super) fn push(&mut self, leaf: u32, first: Slot, bytes: usize) -> Option<Slot> {
         let part = self.part(leaf);
-        self.0[part].insert(leaf, first)
+        let bytes = bytes as u32;
+        match self.0[part].entry(leaf) {
+            Entry::Vacant(free) => {
+                free.insert(Pending { first, bytes });
+                None
+            }
+            Entry::Occupied(mut taken) => {
+                let pending = taken.get_mut();
+                pending.bytes += bytes;
+                Some(std::mem::replace(&mut pending.first, first))
+            }
+        }
+    }
+
+    /// Replaces the first entry of a leaf by a copy.
+    pub(super) fn replace_first(&mut self, leaf: u32, first: Slot) {
+        let part = self.part(leaf);
+        if let Some(pending) = self.0[part].get_mut(&leaf) {
+            pending.first = first;
+        }
     }
 
     pub(super) fn remove(&mut self, leaf: u32) -> Option<Slot> {
         let part = self.part(leaf);
-        self.0[part].remove(&leaf)
+        self.0[part].remove(&leaf).map(|pending| pending.first)
     }
 
     /// Iterates over all leaves, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Slot)> {
-        self.0.iter().flatten().map(|(leaf, first)| (*leaf, *first))
+        self.0.iter().flatten().map(|(leaf, pending)| (*leaf, pending.first))
     }
 }
 
