@@ -12,6 +12,7 @@ use crate::format::page;
 use crate::format::page::Salt;
 use crate::media::barrier::Barrier;
 use crate::media::log::Log;
+use crate::media::scratch::Scratch;
 use crate::options::BATCH;
 use crate::wait::{Health, Signal};
 use crate::{Error, Lsn, Options, TornPages};
@@ -28,6 +29,9 @@ use std::rc::Rc;
 const REMEMBERED: usize = 1 << 14;
 /// An entry of the table of recent writes without a page.
 const NONE_REMEMBERED: (PageId, u32) = (PageId(u64::MAX), 0);
+
+/// The denominator of the share of the memory that is kept for pages on their way.
+const SCRATCH_PART: u64 = 64;
 
 struct State {
     log: RefCell<Option<Log>>,
@@ -50,6 +54,8 @@ struct State {
     has_ended: Signal,
     /// The highest LSN of the pages that were read.
     newest_read: Cell<Lsn>,
+    /// The memory of pages that are read or written together.
+    scratch: Scratch,
     options: Options,
 }
 
@@ -85,6 +91,7 @@ impl Pages {
             ended: Cell::new(0),
             has_ended,
             newest_read: Cell::new(Lsn(0)),
+            scratch: Scratch::new((options.memory_bytes / SCRATCH_PART) as usize),
             options: options.clone(),
         }))
     }
@@ -200,10 +207,13 @@ impl Pages {
         let size = self.0.page_bytes;
         let sealed = Sealed {
             numbers: pages.iter().map(|page| page.page).collect(),
-            bytes: Arena::new(pages.len() * size).buffer(0, pages.len() * size),
+            bytes: self.0.scratch.buffer(pages.len() * size),
         };
         for (page, (_, copy)) in std::iter::zip(pages, sealed.iter()) {
-            let Some(from) = &page.bytes else { continue };
+            let Some(from) = &page.bytes else {
+                bytes::change(&copy, |bytes| bytes.fill(0));
+                continue;
+            };
             bytes::look(from, |bytes| bytes::fill(&copy, bytes));
             bytes::change(&copy, |bytes| page::seal(bytes, self.0.salt));
         }
@@ -335,7 +345,7 @@ impl PageStore for Pages {
     fn read_run(&self, first: PageId, into: Vec<Option<Buffer>>) -> RunIo {
         let this = self.clone();
         let size = self.0.page_bytes;
-        let run = Arena::new(into.len() * size).buffer(0, into.len() * size);
+        let run = self.0.scratch.buffer(into.len() * size);
         let reads = self.0.backend.read_run(first, into.len(), &run);
         Box::pin(async move {
             let are_read = reads.await;
