@@ -59,7 +59,7 @@ impl Primitives for Fair {
     type Mutex<T: Send> = Mutex<T>;
     type Guard<'a, T: Send + 'a> = MutexGuard<'a, T>;
     type Bell = Bell;
-    const LONGEST_HOLD: Nanos = Nanos::from_micros(500);
+    const LONGEST_HOLD: Nanos = Nanos::from_micros(200);
 
     fn mutex<T: Send>(value: T) -> Mutex<T> {
         Mutex::new(value)

@@ -16,6 +16,8 @@ use std::rc::Rc;
 const READ_TOGETHER: u32 = 8;
 /// The number of neighbourhoods of leaves that are examined before other tasks get a turn.
 const NEIGHBOURHOODS_TOGETHER: usize = 64;
+/// The number of leaves that are merged before other tasks get a turn. Reads and commits wait meanwhile.
+const MERGED_AT_ONCE: usize = 8;
 /// The number of free pages that merging leaves unused: a transaction that deletes, and so frees space, needs
 /// some.
 const PAGES: u64 = 32;
@@ -116,9 +118,12 @@ impl Shard {
             let next;
             (next, rest) = next_part(rest, most);
             let _ = self.durable.pool().fetch(next).await;
-            for leaf in part {
+            for (at, leaf) in part.iter().enumerate() {
                 if self.health.check().is_err() {
                     return;
+                }
+                if at % MERGED_AT_ONCE == MERGED_AT_ONCE - 1 {
+                    self.handle.pause().await;
                 }
                 // An error is ignored, because a leaf that cannot be read or split now must not keep other
                 // leaves from being merged.
