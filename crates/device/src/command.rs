@@ -236,8 +236,45 @@ impl Caps {
     /// Returns whether all of these pages are on the device. An address near 2^64 does not wrap around to a
     /// valid one.
     #[inline]
-    fn has(&self, lpn: Lpn, pages: u32) -> bool {
+    pub(crate) fn has(&self, lpn: Lpn, pages: u32) -> bool {
         lpn.0.checked_add(u64::from(pages)).is_some_and(|end| end <= self.pages)
+    }
+
+    /// Returns the capabilities of a part of the device: `pages` pages from `first` on. A write is aligned to the
+    /// beginning of the part, so it may be torn if that is aligned to fewer bytes than the device never tears. Returns
+    /// `None` if the device does not have these pages, or if there are none.
+    pub fn part(&self, first: Lpn, pages: u64) -> Option<Caps> {
+        let end = first.0.checked_add(pages)?;
+        if pages == 0 || end > self.pages {
+            return None;
+        }
+        let pages_before = 1u64.checked_shl(first.0.trailing_zeros()).unwrap_or(u64::MAX);
+        let aligned =
+            pages_before.saturating_mul(u64::from(self.page_bytes & self.page_bytes.wrapping_neg()));
+        let atomic_bytes = u64::from(self.atomic_bytes).min(aligned) as u32;
+        Some(Caps { pages, atomic_bytes, ..self.clone() })
+    }
+
+    /// Returns the number of pages of each of `count` equal parts of the device, which follow each other from page 0
+    /// on. A part begins at an erase block, and at a multiple of what the device never tears. Returns `None` if the
+    /// device is too small; see [`Caps::most_parts`].
+    pub fn pages_of_parts(&self, count: u32) -> Option<u64> {
+        let unit = self.part_unit();
+        let pages = self.pages.checked_div(u64::from(count))? / unit * unit;
+        (pages > 0).then_some(pages)
+    }
+
+    /// Returns the largest number of equal parts of the device.
+    pub fn most_parts(&self) -> u64 {
+        self.pages / self.part_unit()
+    }
+
+    /// Returns the number of pages of which a part has a multiple.
+    fn part_unit(&self) -> u64 {
+        let atomic_pages = (self.atomic_bytes / self.page_bytes.max(1)).max(1);
+        let erase_pages = u64::from(self.erase_pages.max(1));
+        // The least common multiple, because the pages that are never torn are a power of two.
+        erase_pages * u64::from(atomic_pages >> erase_pages.trailing_zeros().min(31)).max(1)
     }
 
     /// Returns the capabilities of the simplest drive that stores data: each command has one page.

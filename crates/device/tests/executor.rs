@@ -506,3 +506,136 @@ fn the_named_write_fails_and_changes_nothing() {
     });
     assert_eq!(outcomes, Ok((vec![Ok(()), Err(IoError::Media), Ok(())], (1, 3))));
 }
+
+/// Executes every kind of command at many addresses through a handle. Returns the outcomes.
+async fn commands_around(handle: &Handle<MemDevice>, pages: u64) -> Vec<Result<(), IoError>> {
+    let arena = Arena::new(8 * 512);
+    let mut outcomes = Vec::new();
+    for lpn in [0, 1, pages - 2, pages - 1, pages, pages + 3, u64::MAX - 1, u64::MAX] {
+        for count in [0, 1, 2, 3] {
+            // SAFETY: no command uses the buffer at this moment.
+            let buffer = arena.buffer(0, count as usize * 512);
+            unsafe { buffer.bytes_mut() }.fill(0xee);
+            let (first, from) = (Lpn(lpn), Some(buffer));
+            let stream = Default::default();
+            for operation in [
+                Operation::read(first, count),
+                Operation::Write { lpn: first, pages: count, from, stream, durable: false },
+                Operation::Trim { lpn: first, pages: count },
+                Operation::share(first, Lpn(4), count),
+                Operation::share(Lpn(4), first, count),
+            ] {
+                outcomes.push(handle.submit(operation).await);
+            }
+        }
+    }
+    outcomes.push(handle.submit(Operation::Flush).await);
+    outcomes
+}
+
+/// Returns the first byte of each page of a drive.
+async fn first_bytes(handle: &Handle<MemDevice>) -> Vec<u8> {
+    let arena = Arena::new(512);
+    let mut found = Vec::new();
+    for page in 0..handle.caps().pages {
+        let into = arena.buffer(0, 512);
+        let read = Operation::Read { lpn: Lpn(page), pages: 1, into: Some(into.clone()) };
+        handle.submit(read).await.unwrap();
+        // SAFETY: the command has completed.
+        found.push(unsafe { into.bytes_mut() }[0]);
+    }
+    found
+}
+
+/// The rule: a part of a drive is a drive of its own. Its commands reach no page outside of it, and those that go beyond
+/// its end fail as they do at the end of a drive. A part of a part is no exception.
+#[test]
+fn commands_of_a_part_stay_within_it() {
+    const PAGES: u64 = 10;
+    let whole = Executor::new(MemDevice::new(PAGES, 512, 32, LATENCY));
+    let handle = whole.handle();
+    let expected =
+        whole.block_on(async move { (commands_around(&handle, PAGES).await, first_bytes(&handle).await) });
+    let executor = Executor::new(MemDevice::new(64, 512, 32, LATENCY));
+    let handle = executor.handle();
+    let work = async move {
+        let arena = Arena::new(512);
+        let ones = arena.buffer(0, 512);
+        // SAFETY: no command uses the buffer at this moment.
+        unsafe { ones.bytes_mut() }.fill(0x11);
+        let stream = Default::default();
+        for page in (0..20).chain(30..64) {
+            let (lpn, from) = (Lpn(page), Some(ones.clone()));
+            let write = Operation::Write { lpn, pages: 1, from, stream, durable: false };
+            handle.submit(write).await.unwrap();
+        }
+        let part = handle.part(Lpn(8), 40).unwrap().part(Lpn(12), PAGES).unwrap();
+        assert_eq!(part.caps().pages, PAGES);
+        assert!(part.part(Lpn(1), PAGES).is_none() && part.part(Lpn(u64::MAX), 2).is_none());
+        let own = (commands_around(&part, PAGES).await, first_bytes(&part).await);
+        let others = first_bytes(&handle).await;
+        assert!(others[..20].iter().chain(&others[30..]).all(|byte| *byte == 0x11), "{others:?}");
+        own
+    };
+    assert_eq!(executor.block_on(work), expected);
+}
+
+/// The rule: parts begin at erase blocks. A part promises no more about torn writes than its first address allows.
+#[test]
+fn parts_are_aligned() {
+    let caps = |erase_pages, atomic_bytes| Caps { erase_pages, atomic_bytes, ..Caps::plain(512, 100, 1) };
+    let parts = |erase_pages, atomic_bytes, count| caps(erase_pages, atomic_bytes).pages_of_parts(count);
+    assert_eq!([parts(0, 0, 3), parts(0, 512, 3), parts(0, 4096, 3)], [Some(33), Some(33), Some(32)]);
+    assert_eq!([parts(10, 0, 3), parts(10, 4096, 2), parts(12, 4096, 3)], [Some(30), Some(40), Some(24)]);
+    assert_eq!([parts(40, 0, 3), parts(0, 0, 0), parts(0, 0, 101)], [None; 3]);
+    let atomic = |first| caps(0, 4096).part(Lpn(first), 20).map(|part| part.atomic_bytes);
+    assert_eq!(
+        [0, 8, 4, 6, 7, 81].map(atomic),
+        [Some(4096), Some(4096), Some(2048), Some(1024), Some(512), None]
+    );
+}
+
+/// The rule: what a handle of a core begins belongs to that core, whichever task uses it: CPU time, tasks, and
+/// commands that wait for room in the device.
+#[test]
+fn a_handle_works_on_its_core() {
+    let executor = Executor::with_cores(MemDevice::new(128, 512, 1, LATENCY), 3);
+    let handle = executor.handle();
+    let work = async move {
+        let [first, second] = [1, 2].map(|cpu| handle.on_core(cpu));
+        let begin = handle.now();
+        let ends = Rc::new(RefCell::new(Vec::new()));
+        for (cost, of) in [(100, &first), (100, &second), (100, &first), (30, &handle)] {
+            let (of, ends) = (of.clone(), Rc::clone(&ends));
+            // The task itself is on the core 0.
+            handle.spawn(async move {
+                of.compute(Nanos(cost)).await;
+                ends.borrow_mut().push((of.now() - begin).0);
+            });
+        }
+        handle.sleep_until(begin + Nanos(1_000)).await;
+        assert_eq!(*ends.borrow(), [30, 100, 100, 200]);
+        // The drive takes one command at a time, and one command of each core in turn.
+        let ends = Rc::new(RefCell::new(Vec::new()));
+        for (name, of) in [("a", &first), ("b", &first), ("c", &first), ("d", &second)] {
+            let (of, ends) = (of.clone(), Rc::clone(&ends));
+            handle.spawn(async move {
+                of.submit(Operation::read(Lpn(0), 1)).await.unwrap();
+                ends.borrow_mut().push(name);
+            });
+        }
+        handle.sleep_until(handle.now() + Nanos(1_000_000)).await;
+        assert_eq!(ends.borrow().concat(), "abdc");
+        let spawned = Rc::new(Cell::new(Nanos::ZERO));
+        let (own, slot) = (handle.clone(), Rc::clone(&spawned));
+        let begin = handle.now();
+        first.compute(Nanos(500)).await;
+        first.spawn(async move {
+            own.compute(Nanos(1)).await;
+            slot.set(own.now() - begin);
+        });
+        handle.sleep_until(begin + Nanos(1_000)).await;
+        assert_eq!(spawned.get(), Nanos(501));
+    };
+    executor.block_on(work).unwrap();
+}

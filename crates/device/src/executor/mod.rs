@@ -7,7 +7,8 @@
 //!
 //! Each simulated core has its own CPU time and its own queue for commands that the device has no room for.
 //! All tasks run on one thread, in the order of the device's clock. A task stays on its core, and the tasks
-//! that it spawns run on the same core.
+//! that it spawns run on the same core. A handle may be bound to a core ([`Handle::on_core`]); then what it begins
+//! belongs to that core, whichever task uses it.
 //!
 //! A command in flight belongs to the executor, not to the future that asked for it. If the future is
 //! dropped, the command still completes, and its buffer stays allocated until then.
@@ -83,7 +84,7 @@ impl<D: Device + ?Sized + 'static> Executor<D> {
 
     /// Returns the interface for tasks.
     pub fn handle(&self) -> Handle<D> {
-        Handle { core: Rc::clone(&self.core) }
+        Handle::new(Rc::clone(&self.core))
     }
 
     /// Adds a task on the first core. The task first runs in [`Executor::run`].

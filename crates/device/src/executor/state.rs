@@ -238,7 +238,7 @@ impl<D: Device + ?Sized> Core<D> {
         waker
     }
 
-    pub(crate) fn submit(&mut self, operations: impl Iterator<Item = Operation>) -> usize {
+    pub(crate) fn submit(&mut self, operations: impl Iterator<Item = Operation>, cpu: usize) -> usize {
         // The number of submitted commands only grows, so a serial number repeats only after 2^32 commands.
         let serial = self.submitted as u32;
         let slot = self.slots.insert(Slot {
@@ -251,12 +251,12 @@ impl<D: Device + ?Sized> Core<D> {
         let tag = Tag(u64::from(serial) << 32 | slot as u64);
         for operation in operations {
             self.slots[slot].remaining += 1;
-            self.push(Command { tag, operation });
+            self.push(Command { tag, operation }, cpu);
         }
         slot
     }
 
-    pub(crate) fn push(&mut self, command: Command) {
+    pub(crate) fn push(&mut self, command: Command, cpu: usize) {
         self.submitted += 1;
         self.submitter = self.current.0;
         if self.is_last_for_all() {
@@ -267,7 +267,6 @@ impl<D: Device + ?Sized> Core<D> {
         // A command must not overtake commands that wait for room in the device, on any core.
         let refused = if self.waiting > 0 { Err(QueueFull(command)) } else { self.device.submit(command) };
         if let Err(QueueFull(command)) = refused {
-            let cpu = self.cpu();
             self.cpus[cpu].backlog.push_back(command);
             self.waiting += 1;
         }
