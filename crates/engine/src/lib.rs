@@ -50,6 +50,7 @@ mod memory;
 mod shard;
 mod store;
 mod tools;
+pub mod sharded;
 pub mod blocking;
 #[cfg(test)]
 mod hostile;

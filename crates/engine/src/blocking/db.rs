@@ -6,14 +6,13 @@ use super::one_state::OneState;
 use super::primitives::{Fair, Primitives};
 use super::retries::{Attempt, RetryQueue};
 use super::scan::{Page, borrowed, owned};
-use super::set;
 use super::shard::{Cell, Seat};
 use crate::format::index_entry::Coding;
 use crate::memory::catalogue::SHARDS;
 use crate::memory::locks::TxnId;
+use crate::sharded::{keys, membership};
 use crate::store::transaction::Range;
 use crate::{Direction, Durability, Error, Options, Statistics};
-use fulgurite_base::fnv1a;
 use fulgurite_device::Device;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -109,8 +108,9 @@ impl Db {
         let mut set = None;
         for (index, drive) in drives.into_iter().enumerate() {
             // The identity of the first shard identifies the set.
-            let membership = set::Membership { index: index as u32, count: count as u32, set };
-            let first = move |inside: &Inside| inside.first(|store| set::join(store, membership, create));
+            let membership = membership::Membership { index: index as u32, count: count as u32, set };
+            let first =
+                move |inside: &Inside| inside.first(|store| membership::join(store, membership, create));
             let (shard, joined) = Cell::new(drive, options.clone(), create, first)?;
             set = Some(joined);
             shards.push(Arc::new(shard));
@@ -152,17 +152,12 @@ impl Db {
 
     /// Returns the index of the shard that holds a key.
     pub fn shard_of(&self, key: &[u8]) -> usize {
-        match self.shards() {
-            1 => 0,
-            shards => (fnv1a(key) % shards as u64) as usize,
-        }
+        keys::shard_of(key, self.shards())
     }
 
     /// Returns the shards that hold keys, each with the places of its keys.
     pub(super) fn by_shard(&self, keys: &[&[u8]]) -> Vec<(usize, Vec<usize>)> {
-        let mut places = vec![Vec::new(); self.shards()];
-        keys.iter().enumerate().for_each(|(place, key)| places[self.shard_of(key)].push(place));
-        places.into_iter().enumerate().filter(|(_, places)| !places.is_empty()).collect()
+        keys::by_shard(keys, self.shards())
     }
 
     pub(super) fn shard(&self, index: usize) -> Seat<'_> {

@@ -3,6 +3,7 @@
 
 use super::scan::{Owned, borrowed, owned};
 use crate::format::index_entry::Coding;
+use crate::sharded::merge::first;
 use crate::store::transaction::Range;
 use crate::{Direction, Error, IndexRow};
 use std::collections::VecDeque;
@@ -111,11 +112,7 @@ impl<'a> IndexRows<'a> {
             let row = part.found.front()?;
             Some(((&row.index_key, &row.key), shard))
         });
-        match self.direction {
-            Direction::Forward => heads.min(),
-            Direction::Backward => heads.max(),
-        }
-        .map(|(_, shard)| shard)
+        first(heads, self.direction)
     }
 }
 

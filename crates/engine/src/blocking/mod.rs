@@ -38,7 +38,6 @@ mod jobs;
 mod state;
 mod faults;
 mod driving;
-mod set;
 mod scan;
 mod index_rows;
 mod retries;

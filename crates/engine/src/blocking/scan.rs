@@ -1,6 +1,7 @@
 //! Scans through the handle for threads: fetches pages (batches) of records from each shard, and merges them
 //! in key order.
 
+use crate::sharded::merge::first;
 use crate::store::transaction::Range;
 use crate::{Direction, Error, Record, Row, Rows};
 use std::ops::Bound;
@@ -140,12 +141,7 @@ impl<'a> Records<'a> {
     /// records.
     fn first(&self) -> Option<usize> {
         let heads = self.parts.iter().enumerate();
-        let heads = heads.filter_map(|(shard, part)| Some((part.head()?.0, shard)));
-        match self.direction {
-            Direction::Forward => heads.min(),
-            Direction::Backward => heads.max(),
-        }
-        .map(|(_, shard)| shard)
+        first(heads.filter_map(|(shard, part)| Some((part.head()?.0, shard))), self.direction)
     }
 }
 

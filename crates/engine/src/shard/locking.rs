@@ -37,12 +37,8 @@ impl Shard {
 
     async fn settle(&self, txn: TxnId, outcome: Outcome) -> Result<(), Error> {
         if let Outcome::Deadlock { victims } = outcome {
-            self.counters.count(|counts| counts.deadlocks += victims.len() as u64);
             let is_victim = victims.contains(&txn);
-            for victim in victims {
-                self.release_locks(victim);
-                self.answer(victim, Err(Error::Deadlock));
-            }
+            victims.into_iter().for_each(|victim| self.abort(victim));
             if is_victim {
                 return Err(Error::Deadlock);
             }
@@ -56,6 +52,7 @@ impl Shard {
         // No other task runs between this check and the first poll below, so the store cannot stop unnoticed
         // in between.
         self.health.check()?;
+        self.transactions.tell_of_wait(txn);
         let began = self.handle.now();
         let answer = poll_fn(|context| match wait.answer.take() {
             Some(answer) => Poll::Ready(answer),
@@ -72,6 +69,13 @@ impl Shard {
             counts.lock_wait_ns += waited.0;
         });
         answer
+    }
+
+    /// Aborts a transaction to resolve a deadlock: releases its locks here, and ends its wait.
+    pub(crate) fn abort(&self, victim: TxnId) {
+        self.counters.count(|counts| counts.deadlocks += 1);
+        self.release_locks(victim);
+        self.answer(victim, Err(Error::Deadlock));
     }
 
     fn answer(&self, txn: TxnId, answer: Result<(), Error>) {

@@ -24,6 +24,9 @@ pub(crate) struct LockWait {
     pub waker: RefCell<Option<Waker>>,
 }
 
+/// A function that is told of each transaction that begins to wait for a lock.
+pub(crate) type WaitWatch = Rc<dyn Fn(TxnId)>;
+
 /// The transactions in progress of a store.
 pub(crate) struct Transactions {
     commits: RefCell<Commits>,
@@ -31,6 +34,8 @@ pub(crate) struct Transactions {
     visible: Signal,
     locks: RefCell<Locks>,
     lock_waits: RefCell<FxHashMap<TxnId, Rc<LockWait>>>,
+    /// Told of each wait that begins; `None` if nobody looks for deadlocks over several shards.
+    wait_watch: RefCell<Option<WaitWatch>>,
     decisions: RefCell<Decisions>,
     /// The next number of a transaction. The shards of a store have one counter, so that a transaction has the same
     /// number in each of its shards, and numbers tell which of two is older.
@@ -48,6 +53,7 @@ impl Transactions {
             visible,
             locks: RefCell::new(Locks::new()),
             lock_waits: RefCell::default(),
+            wait_watch: RefCell::default(),
             decisions: RefCell::new(decisions),
             next_id: RefCell::new(Arc::new(AtomicU64::new(1))),
             turn: RefCell::default(),
@@ -132,6 +138,19 @@ impl Transactions {
         let wait = Rc::new(LockWait::default());
         self.lock_waits.borrow_mut().insert(txn, Rc::clone(&wait));
         wait
+    }
+
+    /// Lets `watch` be told of each wait that begins. It may abort transactions.
+    pub(crate) fn watch_waits(&self, watch: WaitWatch) {
+        self.wait_watch.replace(Some(watch));
+    }
+
+    /// Tells of a wait that has begun.
+    pub(crate) fn tell_of_wait(&self, txn: TxnId) {
+        let watch = self.wait_watch.borrow().clone();
+        if let Some(watch) = watch {
+            watch(txn);
+        }
     }
 
     /// Ends the wait of a transaction; returns `None` if it does not wait.

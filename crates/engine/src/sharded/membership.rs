@@ -12,7 +12,7 @@ const KEY: &[u8] = b"place";
 
 /// The membership of a shard in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Membership {
+pub(crate) struct Membership {
     /// The index of the shard.
     pub index: u32,
     /// The number of shards of the store.
@@ -23,7 +23,7 @@ pub(super) struct Membership {
 }
 
 /// Stores the membership of a new shard, or checks the membership of an opened one. Returns the set.
-pub(super) async fn join(store: Store, membership: Membership, create: bool) -> Result<u128, Error> {
+pub(crate) async fn join(store: Store, membership: Membership, create: bool) -> Result<u128, Error> {
     let own = store.0.durable.superblock().identity;
     if create {
         let set = membership.set.unwrap_or(own);

@@ -6,6 +6,7 @@ use crate::format::part::GlobalId;
 use crate::memory::decisions::LoggedAt;
 use crate::memory::locks::TxnId;
 use crate::shard::commit::across::Side;
+use crate::store::read_view::ReadView;
 use crate::store::transaction::Transaction;
 use crate::{Error, Lsn, Store};
 use std::any::Any;
@@ -30,6 +31,11 @@ impl Transaction {
         shard.durable.log().sync(last).await?;
         shard.advance();
         shard.until_visible(last).await
+    }
+
+    /// Whether the transaction has written here.
+    pub(crate) fn has_written(&self) -> bool {
+        matches!(self.view(), ReadView::Locked { writes, .. } if !writes.borrow().is_empty())
     }
 
     /// Reserves the space of the writes. Returns false if there are none; then the transaction has settled.

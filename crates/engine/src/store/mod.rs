@@ -106,10 +106,20 @@ pub struct Statistics {
     pub pool: PoolCounters,
 }
 
-/// Adds the names and values of these fields of a structure to a list, each name behind the prefix.
-macro_rules! add_fields {
-    ($all:ident, $of:expr, $prefix:literal: $($field:ident)*) => {
-        $all.extend([$((concat!($prefix, stringify!($field)), $of.$field)),*]);
+/// Calls a macro with the numbers of [`Statistics`]: of the store, of the record cache and of the pool.
+macro_rules! with_numbers {
+    ($with:ident) => {
+        $with! {
+            own: commits aborts deadlocks lock_waits lock_wait_ns log_waits log_wait_ns
+                user_bytes_written log_bytes_written log_flushes log_bytes_used flushes
+                pages_written pages_moved pages_changed checkpoints splits merges
+                deltas_written deltas_read pages_consolidated
+                pages_used pages space_bytes version_bytes locks recovered_ops restored_pages
+                record_bytes record_limit_bytes records_kept records_pending;
+            records: hits kept merged merges carried refused;
+            pool: hits misses read_ios pages_read write_ios pages_written pages_flushed
+                prefetched prefetch_hits prefetch_wasted rescued write_waits;
+        }
     };
 }
 
@@ -117,18 +127,32 @@ impl Statistics {
     /// Returns every number with its name, for reports and metrics. Names of the record cache's counters begin with
     /// `record_cache_`, those of the buffer pool with `pool_`.
     pub fn fields(&self) -> Vec<(&'static str, u64)> {
-        let mut all = Vec::new();
-        add_fields!(all, self, "": commits aborts deadlocks lock_waits lock_wait_ns log_waits log_wait_ns);
-        add_fields!(all, self, "": user_bytes_written log_bytes_written log_flushes log_bytes_used flushes);
-        add_fields!(all, self, "": pages_written pages_moved pages_changed checkpoints splits merges);
-        add_fields!(all, self, "": deltas_written deltas_read pages_consolidated);
-        add_fields!(all, self, "": pages_used pages space_bytes version_bytes locks recovered_ops restored_pages);
-        add_fields!(all, self, "": record_bytes record_limit_bytes records_kept records_pending);
-        add_fields!(all, self.records, "record_cache_": hits kept merged merges carried refused);
-        add_fields!(all, self.pool, "pool_": hits misses read_ios pages_read write_ios pages_written pages_flushed);
-        add_fields!(all, self.pool, "pool_": prefetched prefetch_hits prefetch_wasted rescued write_waits);
-        all.push(("frames", u64::from(self.frames)));
-        all
+        macro_rules! list {
+            (own: $($own:ident)*; records: $($record:ident)*; pool: $($pool:ident)*;) => {
+                vec![
+                    $((stringify!($own), self.$own),)*
+                    $((concat!("record_cache_", stringify!($record)), self.records.$record),)*
+                    $((concat!("pool_", stringify!($pool)), self.pool.$pool),)*
+                    ("frames", u64::from(self.frames)),
+                ]
+            };
+        }
+        with_numbers!(list)
+    }
+
+    /// Returns the sums of these numbers and those of another shard.
+    pub(crate) fn plus(&self, other: &Statistics) -> Statistics {
+        macro_rules! sum {
+            (own: $($own:ident)*; records: $($record:ident)*; pool: $($pool:ident)*;) => {
+                Statistics {
+                    $($own: self.$own + other.$own,)*
+                    records: RecordCounters { $($record: self.records.$record + other.records.$record,)* },
+                    pool: PoolCounters { $($pool: self.pool.$pool + other.pool.$pool,)* },
+                    frames: self.frames + other.frames,
+                }
+            };
+        }
+        with_numbers!(sum)
     }
 }
 

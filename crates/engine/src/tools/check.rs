@@ -89,6 +89,18 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
 }
 
+impl CheckReport {
+    /// Adds the findings about another shard.
+    pub(crate) fn add(&mut self, other: CheckReport) {
+        let CheckReport { pages, records, unused_pages, unused_pieces, problems } = other;
+        self.pages += pages;
+        self.records += records;
+        self.unused_pages += unused_pages;
+        self.unused_pieces += unused_pieces;
+        self.problems.extend(problems);
+    }
+}
+
 /// A page to be checked, with the fences and the level that its parent gives it.
 struct Visit {
     page: PageId,

@@ -33,6 +33,7 @@ mod ranges;
 mod read_ahead;
 mod recovery;
 mod repair;
+mod sharded;
 mod shards;
 mod shared_pages;
 mod space;

@@ -47,7 +47,7 @@
 //! transactions that waited for its request still wait, until the caller ends the victim.
 //!
 //! A transaction of several shards has locks in each of them, under one number. A cycle over several shards is in the
-//! graph of none; `blocking::cycles` finds it.
+//! graph of none; `sharded` and `blocking` find it.
 
 mod slab;
 mod mode;
