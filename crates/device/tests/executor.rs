@@ -639,3 +639,50 @@ fn a_handle_works_on_its_core() {
     };
     executor.block_on(work).unwrap();
 }
+
+/// A drive whose flush of a number fails.
+struct FailingFlush(MemDevice, i32);
+
+impl Device for FailingFlush {
+    fn caps(&self) -> &Caps {
+        self.0.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.0.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        let is_flush = matches!(command.operation, Operation::Flush);
+        self.1 -= i32::from(is_flush);
+        let operation = match is_flush && self.1 == 0 {
+            true => Operation::read(Lpn(u64::MAX), 1),
+            false => command.operation,
+        };
+        self.0.submit(Command { tag: command.tag, operation })
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        self.0.wait(deadline, completions);
+    }
+}
+
+/// The rule: after a failed flush of a part no flush of any part succeeds, because the writes of all parts may be lost.
+/// A flush that is in flight meanwhile is no exception. Other commands go on, and so does one that has the whole drive.
+#[test]
+fn a_failed_flush_concerns_all_parts() {
+    let executor = Executor::new(FailingFlush(mem(LATENCY), 3));
+    let handle = executor.handle();
+    let work = async move {
+        let [first, second] = [0, 64].map(|page| handle.part(Lpn(page), 64).unwrap());
+        assert_eq!(first.submit(Operation::Flush).await, Ok(()));
+        assert_eq!(second.submit(Operation::Flush).await, Ok(()));
+        let failing = first.submit(Operation::Flush);
+        let in_flight = second.submit(Operation::Flush);
+        assert!(failing.await.is_err() && in_flight.await.is_err());
+        assert!(second.submit(Operation::Flush).await.is_err());
+        assert_eq!(second.submit(Operation::read(Lpn(0), 1)).await, Ok(()));
+        assert_eq!(handle.submit(Operation::Flush).await, Ok(()));
+    };
+    executor.block_on(work).unwrap();
+}

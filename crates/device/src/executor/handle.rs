@@ -27,6 +27,8 @@ struct Place {
     first: u64,
     /// The capabilities of the part.
     caps: Rc<Caps>,
+    /// Whether it is less than the whole device.
+    is_part: bool,
     /// The core of the tasks, the commands and the CPU time; `None` for the core of the running task.
     cpu: Option<usize>,
 }
@@ -75,12 +77,13 @@ impl<D: ?Sized> Handle<D> {
 
 impl<D: Device + ?Sized> Handle<D> {
     /// Returns a handle for which `pages` pages from `first` on are the whole device. A command beyond them fails with
-    /// [`IoError::OutOfRange`]. A flush covers the whole device. Returns `None` if the device does not have these
-    /// pages.
+    /// [`IoError::OutOfRange`]. A flush covers the whole device. Once a flush of any part has failed, all later flushes
+    /// of parts fail too: the device may have lost what another part has written, and reports it only once. Returns
+    /// `None` if the device does not have these pages.
     pub fn part(&self, first: Lpn, pages: u64) -> Option<Handle<D>> {
         let place = self.place();
         let caps = Rc::new(place.caps.part(first, pages)?);
-        let place = Place { first: place.first + first.0, caps, cpu: place.cpu };
+        let place = Place { first: place.first + first.0, caps, is_part: true, cpu: place.cpu };
         Some(Handle { core: Rc::clone(&self.core), place: Some(Rc::new(place)) })
     }
 
@@ -93,7 +96,8 @@ impl<D: Device + ?Sized> Handle<D> {
     }
 
     fn place(&self) -> Place {
-        let whole = || Place { first: 0, caps: Rc::clone(&self.core.borrow().caps), cpu: None };
+        let whole =
+            || Place { first: 0, caps: Rc::clone(&self.core.borrow().caps), is_part: false, cpu: None };
         self.place.as_deref().cloned().unwrap_or_else(whole)
     }
 
@@ -167,8 +171,10 @@ impl<D: Device + ?Sized> Handle<D> {
         let mut core = self.core.borrow_mut();
         let cpu = self.cpu(&core);
         let slot = match &self.place {
-            None => core.submit(operations, cpu),
-            Some(place) => core.submit(operations.map(|operation| place.translate(operation)), cpu),
+            None => core.submit(operations, cpu, false),
+            Some(place) => {
+                core.submit(operations.map(|operation| place.translate(operation)), cpu, place.is_part)
+            }
         };
         Io { core: Rc::clone(&self.core), slot }
     }

@@ -45,6 +45,8 @@ pub(super) struct Slot {
     pub(crate) waiter: Waiter,
     /// Whether the future of the request was dropped, so that the last completion frees the slot.
     pub(crate) abandoned: bool,
+    /// Whether the request has a flush for a part of the device.
+    pub(crate) flushes_part: bool,
 }
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
@@ -129,6 +131,8 @@ pub(super) struct Core<D: ?Sized> {
     pub(crate) current: (u32, *const ()),
     pub(crate) submitted: u64,
     pub(crate) completed: u64,
+    /// The failure of the first flush of a part of the device that has failed; `None` if none has.
+    pub(crate) failed_flush: Option<IoError>,
     /// The number of commands in flight that their callers execute as errands.
     pub(crate) errands: u64,
     /// The task that submitted the last command.
@@ -166,6 +170,7 @@ impl<D: Device> Core<D> {
             current: (u32::MAX, std::ptr::null()),
             submitted: 0,
             completed: 0,
+            failed_flush: None,
             errands: 0,
             for_all_tag: None,
             submitter: u32::MAX,
@@ -238,7 +243,12 @@ impl<D: Device + ?Sized> Core<D> {
         waker
     }
 
-    pub(crate) fn submit(&mut self, operations: impl Iterator<Item = Operation>, cpu: usize) -> usize {
+    pub(crate) fn submit(
+        &mut self,
+        operations: impl Iterator<Item = Operation>,
+        cpu: usize,
+        is_part: bool,
+    ) -> usize {
         // The number of submitted commands only grows, so a serial number repeats only after 2^32 commands.
         let serial = self.submitted as u32;
         let slot = self.slots.insert(Slot {
@@ -247,10 +257,12 @@ impl<D: Device + ?Sized> Core<D> {
             failure: None,
             waiter: Waiter::Nobody,
             abandoned: false,
+            flushes_part: false,
         });
         let tag = Tag(u64::from(serial) << 32 | slot as u64);
         for operation in operations {
             self.slots[slot].remaining += 1;
+            self.slots[slot].flushes_part |= is_part && matches!(operation, Operation::Flush);
             self.push(Command { tag, operation }, cpu);
         }
         slot
@@ -302,6 +314,10 @@ impl<D: Device + ?Sized> Core<D> {
         self.completed += 1;
         slot.remaining -= 1;
         slot.failure = slot.failure.or(completion.status.err());
+        if slot.flushes_part {
+            self.failed_flush = self.failed_flush.or(slot.failure);
+            slot.failure = self.failed_flush;
+        }
         if slot.remaining > 0 {
             return Ok(());
         }
