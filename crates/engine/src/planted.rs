@@ -57,6 +57,16 @@ pub enum Planted {
     FlushOutOfOrder,
     /// The redo point moves past the records of deltas that are not durable.
     DeltaForgotten,
+    /// The prepared sides of a transaction of several shards finish before the decision is durable.
+    DecisionNotAwaited,
+    /// The opening of several shards does not end the transactions that are in doubt.
+    DoubtForgotten,
+    /// The opening of several shards commits all transactions that are in doubt.
+    PresumedCommitted,
+    /// The redo point moves past prepared transactions that are not decided.
+    PreparedForgotten,
+    /// A coordinator does not keep the decisions that other shards have not logged durably.
+    DecisionForgotten,
 }
 
 impl Choice for Planted {
@@ -86,5 +96,10 @@ impl Choice for Planted {
         ("page-shared-in-parts", Planted::PageSharedInParts),
         ("flush-out-of-order", Planted::FlushOutOfOrder),
         ("delta-forgotten", Planted::DeltaForgotten),
+        ("decision-not-awaited", Planted::DecisionNotAwaited),
+        ("doubt-forgotten", Planted::DoubtForgotten),
+        ("presumed-committed", Planted::PresumedCommitted),
+        ("prepared-forgotten", Planted::PreparedForgotten),
+        ("decision-forgotten", Planted::DecisionForgotten),
     ];
 }

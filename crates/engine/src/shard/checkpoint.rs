@@ -87,7 +87,9 @@ impl Shard {
         }
         self.durable.pages().deltas_settled().await;
         self.durable.pages().flush().await?;
-        self.carry_decisions(goal).await?;
+        if !planted!(self.options, DecisionForgotten) {
+            self.carry_decisions(goal).await?;
+        }
         let redo = self.redo_point();
         self.note_stored(redo).await?;
         let superblock = self.next_superblock(redo, false);
@@ -117,6 +119,7 @@ impl Shard {
     /// there is no such record.
     pub(crate) fn first_in_no_page(&self) -> Option<Lsn> {
         let decided = self.transactions.decisions_mut().least_decided();
+        let decided = decided.filter(|_| !planted!(self.options, DecisionForgotten));
         self.first_own_in_no_page().into_iter().chain(decided).min()
     }
 
@@ -132,7 +135,9 @@ impl Shard {
     pub(crate) fn first_unapplied(&self) -> Option<Lsn> {
         let unapplied = self.transactions.commits().first_unapplied();
         let unapplied = unapplied.filter(|_| !planted!(self.options, UnappliedForgotten));
-        [unapplied, self.transactions.decisions().least_prepared()].into_iter().flatten().min()
+        let prepared = self.transactions.decisions().least_prepared();
+        let prepared = prepared.filter(|_| !planted!(self.options, PreparedForgotten));
+        [unapplied, prepared].into_iter().flatten().min()
     }
 
     /// Returns the next superblock, with these values for its redo point and its clean mark.

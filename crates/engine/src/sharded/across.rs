@@ -46,6 +46,9 @@ pub(super) async fn commit(
         let _readers = readers;
         let _becoming = shared.states.become_visible().await;
         let mut others = Others(writers);
+        if planted!(shared.each[coordinator].0.options, DecisionNotAwaited) {
+            others.finish(&shared, coordinator, id).await?;
+        }
         match side.decide(Some(id), durability).await {
             (_, Ok(())) => others.finish(&shared, coordinator, id).await,
             (true, Err(error)) => Err(error),

@@ -5,6 +5,7 @@ use super::one_state::OneState;
 use super::retries::RetryQueue;
 use crate::memory::locks::{TxnId, WaitsFor};
 use crate::{Error, Store};
+use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -95,20 +96,34 @@ impl Shards {
         TxnId(self.numbers.fetch_add(1, Relaxed))
     }
 
+    /// Whether a transaction waits for itself, through others. Mostly nobody waits for one that begins to wait.
+    fn is_in_cycle(&self, txn: TxnId) -> bool {
+        let (mut seen, mut left) = (FxHashSet::default(), vec![txn]);
+        while let Some(blocker) = left.pop() {
+            for shard in &self.each {
+                for waiter in shard.0.transactions.locks().waiters_of(blocker) {
+                    if waiter == txn {
+                        return true;
+                    }
+                    if seen.insert(waiter) {
+                        left.push(waiter);
+                    }
+                }
+            }
+        }
+        false
+    }
+
     /// Aborts transactions until a transaction that has begun to wait is in no cycle over several shards. Every such
     /// cycle is closed by the beginning of a wait: a transaction that gets a lock does not wait at that moment.
     fn break_cycles(&self, txn: TxnId) {
         // A cycle over several shards has transactions with several sides.
-        while self.across.get() > 0 {
+        while self.across.get() > 0 && self.is_in_cycle(txn) {
             let edges = |(number, shard): (usize, &Store)| {
                 let edges = shard.0.transactions.locks().edges();
                 edges.into_iter().map(move |edge| (number, edge)).collect::<Vec<_>>()
             };
             let edges: Vec<(usize, WaitsFor)> = self.each.iter().enumerate().flat_map(edges).collect();
-            // Mostly nobody who waits waits for this transaction, and no search is needed.
-            if !edges.iter().any(|(_, edge)| edge.blocker == txn) {
-                return;
-            }
             let mut waiters = edges.iter().map(|(shard, edge)| (*shard, edge.waiter));
             let Some((shard, victim)) = waiters.find(|(_, waiter)| is_victim(*waiter, &edges)) else {
                 return;

@@ -231,6 +231,11 @@ impl Locks {
         self.waits.edges()
     }
 
+    /// Returns the transactions that wait for this one, directly.
+    pub(crate) fn waiters_of(&self, txn: TxnId) -> impl Iterator<Item = TxnId> {
+        self.waits.waiters_of(txn)
+    }
+
     /// Returns the number of locks. A key counts once for each of its owners.
     pub fn held(&self) -> usize {
         self.held

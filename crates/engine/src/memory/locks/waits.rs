@@ -299,6 +299,13 @@ impl Waits {
         edges
     }
 
+    /// Returns the transactions that wait for this one, directly.
+    pub(super) fn waiters_of(&self, id: TxnId) -> impl Iterator<Item = TxnId> {
+        let blocked = self.find(id).map(|slot| &self.transactions[slot].blocked[..]).unwrap_or_default();
+        let alive = blocked.iter().filter(|edge| self.is_alive(edge));
+        alive.map(|edge| self.transactions[edge.waiter].id)
+    }
+
     /// Returns the memory of the transactions and edges in use, in bytes, without the lists of their locks.
     pub(super) fn bytes(&self) -> usize {
         let transaction = size_of::<Transaction>() + size_of::<(TxnId, Slot)>() * 2;
