@@ -85,8 +85,12 @@ class Engine:
     log_size: Optional[Size] = None
     #: The largest share of memory for single records, such as ``"50%"``.
     records: Optional[str] = None
-    #: CPU time in microseconds per look-up, scanned row, write and commit.
+    #: CPU time in microseconds per look-up, scanned row, write and commit, on the core of its shard.
     cpu_per_op: Optional[Micros] = None
+    #: The number of shards, which divide drive, memory and log equally; ``"auto"`` is one for each core.
+    shards: Optional[Count] = None
+    #: The number of simulated cores over which the shards are spread.
+    cores: Optional[Count] = None
     #: Whether to start with the data that an earlier run left in the file.
     reuse: bool = False
 

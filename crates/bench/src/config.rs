@@ -10,7 +10,7 @@ use crate::sysbench::{RowsConfig, SelectsConfig, Statements};
 use crate::tpcc::TpccConfig;
 use crate::ycsb::{Letter, ReadsConfig, ScansConfig, UpdatesConfig};
 use fulgurite_base::{Declared, SpecError, config_enum};
-use fulgurite_engine::Store;
+use fulgurite_engine::sharded::Store;
 
 macro_rules! benchmarks {
     ($($name:literal $variant:ident($config:ty $(= $usual:expr)?) $about:literal)*) => {

@@ -5,7 +5,7 @@
 
 use crate::Error;
 use crate::codec::{Key, Row, row};
-use fulgurite_engine::{Store, Table};
+use fulgurite_engine::sharded::{Store, Table};
 
 row! {
     /// The row that identifies the data of a benchmark in a store.
@@ -28,7 +28,7 @@ impl Data {
         // The table is created if it does not exist, because the error of a missing table cannot be
         // distinguished from others.
         let table = store.create_table(Data::TABLE).await?;
-        let bytes = store.snapshot().get(table, Data::key().bytes()).await?;
+        let bytes = store.snapshot().await.get(table, Data::key().bytes()).await?;
         bytes.map(|bytes| Data::decode(&bytes)).transpose()
     }
 

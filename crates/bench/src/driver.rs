@@ -3,14 +3,15 @@
 //!
 //! Each user draws its requests from its own random stream, so the requests of a user depend only on the seed
 //! and on the number of its transactions. On a deterministic device, the whole run depends only on the seed.
-//! A request that the store refuses with a retryable error is repeated unchanged.
+//! A request that the store refuses with a retryable error is repeated unchanged, with the age of its first
+//! transaction and when it has the turn ([`Store::wait_for_turn`]).
 
 use crate::benchmark::{Benchmark, Ending};
 use crate::error::Error;
 use crate::meter::{Meter, Outcome};
 use crate::session::Session;
 use fulgurite_base::{Nanos, Prng};
-use fulgurite_engine::Store;
+use fulgurite_engine::sharded::Store;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -37,7 +38,7 @@ pub struct Plan {
     /// The seed of all random choices.
     pub seed: u64,
     /// The CPU time of each call of the store on a simulated device: a look-up, each row of a scan, a write,
-    /// a commit. All users share one core.
+    /// a commit. It is charged on the core of the shard that the call uses.
     pub cpu_per_op: Nanos,
     /// The length of an interval of the time series; `None` for no series.
     pub interval: Option<Nanos>,
@@ -126,6 +127,7 @@ async fn user<B: Benchmark>(
         let request = benchmark.draw(&mut prng);
         let kind = benchmark.kind(&request);
         let begin = session.now();
+        session.next_request();
         let mut retries = 0;
         let ending = loop {
             let tried = session.now();
@@ -139,7 +141,8 @@ async fn user<B: Benchmark>(
                     retries += 1;
                     meter.retry(kind, session.now());
                     // The transaction that caused the conflict continues first, because this user waits for
-                    // its next turn.
+                    // its turn among the aborted transactions, and among the users.
+                    session.wait_for_turn().await;
                     session.turn(tried).await;
                 }
             }

@@ -10,7 +10,7 @@ use crate::sysbench::Sysbench;
 use crate::tpcc::Tpcc;
 use crate::ycsb::Ycsb;
 use fulgurite_base::Nanos;
-use fulgurite_engine::Store;
+use fulgurite_engine::sharded::Store;
 use std::rc::Rc;
 
 macro_rules! programs {

@@ -5,7 +5,7 @@ use crate::benchmark::Benchmark;
 use crate::data::Data;
 use crate::error::Error;
 use fulgurite_base::{Declared, SpecError};
-use fulgurite_engine::Store;
+use fulgurite_engine::sharded::Store;
 
 /// The options of a benchmark.
 pub(crate) trait Recipe: Declared + Clone {

@@ -6,8 +6,9 @@ use crate::meter::Meter;
 use fulgurite_base::Nanos;
 use fulgurite_device::Handle;
 pub use fulgurite_engine::Record;
-use fulgurite_engine::{Direction, Index, IndexRow, IndexScan, Scan, Snapshot, Store, Table, Transaction};
-use std::cell::Cell;
+use fulgurite_engine::sharded::{Attempts, Index, IndexScan, Scan, Snapshot, Store, Table, Transaction};
+use fulgurite_engine::{Direction, IndexRow};
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -22,8 +23,10 @@ pub struct Session {
     meter: Rc<Meter>,
     /// The CPU time of each call of the store, on a simulated device.
     cpu_per_op: Nanos,
-    /// The number of calls whose CPU time was not charged yet.
-    debt: Cell<u64>,
+    /// The number of calls of each shard whose CPU time was not charged yet.
+    debts: Vec<Cell<u64>>,
+    /// The attempts of the current request.
+    attempts: RefCell<Rc<Attempts>>,
     /// The time when the executor last polled the device for the users, who share it.
     looked: Rc<Cell<Nanos>>,
 }
@@ -39,7 +42,8 @@ impl Session {
             store: store.clone(),
             meter: Rc::clone(meter),
             cpu_per_op,
-            debt: Cell::new(0),
+            debts: vec![Cell::new(0); store.shards()],
+            attempts: RefCell::default(),
             looked: Rc::clone(looked),
         }
     }
@@ -49,40 +53,75 @@ impl Session {
         self.handle().now()
     }
 
-    /// Begins a transaction.
+    /// Begins a transaction. If the driver repeats a request, its transaction is as old as the first attempt.
     pub fn begin(&self) -> Work<'_> {
-        Work { session: self, transaction: self.store.begin(), written: Cell::new(None) }
+        let transaction = self.store.begin_attempt(&self.attempts.borrow());
+        Work { session: self, transaction, written: Cell::new(None) }
+    }
+
+    /// Begins another request.
+    pub(crate) fn next_request(&self) {
+        self.attempts.take();
+    }
+
+    /// Waits until a request whose transaction was aborted to resolve a deadlock may be repeated.
+    pub(crate) async fn wait_for_turn(&self) {
+        let attempts = Rc::clone(&self.attempts.borrow());
+        self.store.wait_for_turn(&attempts).await;
     }
 
     /// Returns a snapshot of the committed state.
-    pub fn view(&self) -> View<'_> {
-        View { session: self, snapshot: self.store.snapshot() }
+    pub async fn view(&self) -> View<'_> {
+        View { session: self, snapshot: self.store.snapshot().await }
+    }
+
+    /// Returns a snapshot of each shard, which are not one state; see [`Store::snapshot_of_each`].
+    pub fn view_of_each(&self) -> View<'_> {
+        View { session: self, snapshot: self.store.snapshot_of_each() }
+    }
+
+    /// Returns the newest committed value of a key; `None` if the key does not exist.
+    pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
+        self.owe_for(key.bytes(), 1);
+        self.read(self.store.get(table, key.bytes())).await
     }
 
     fn handle(&self) -> &Handle {
         self.store.handle()
     }
 
-    /// Charges the CPU time of `calls` calls, and of the earlier calls that were not charged yet.
-    async fn pay(&self, calls: u64) {
-        let calls = self.debt.take() + calls;
-        if self.cpu_per_op > Nanos::ZERO && calls > 0 {
-            self.handle().compute(Nanos(self.cpu_per_op.0.saturating_mul(calls))).await;
+    /// Charges the CPU time of the calls that were counted, each on the core of its shard.
+    async fn pay(&self) {
+        for (shard, debt) in self.debts.iter().enumerate() {
+            let calls = debt.take();
+            if self.cpu_per_op > Nanos::ZERO && calls > 0 {
+                let cost = Nanos(self.cpu_per_op.0.saturating_mul(calls));
+                self.store.handle_of(shard).compute(cost).await;
+            }
         }
     }
 
-    /// Counts calls whose CPU time is charged with the next call that can wait.
-    fn owe(&self, calls: u64) {
-        self.debt.set(self.debt.get() + calls);
+    /// Counts calls of a shard. Their CPU time is charged with the next call that can wait.
+    fn owe(&self, shard: usize, calls: u64) {
+        self.debts[shard].set(self.debts[shard].get() + calls);
+    }
+
+    /// Counts calls of the shard of a key.
+    fn owe_for(&self, key: &[u8], calls: u64) {
+        self.owe(self.store.shard_of(key), calls);
+    }
+
+    /// Counts a call of each shard.
+    fn owe_for_all(&self) {
+        (0..self.debts.len()).for_each(|shard| self.owe(shard, 1));
     }
 
     async fn read<T>(
         &self,
-        calls: u64,
         read: impl Future<Output = Result<T, fulgurite_engine::Error>>,
     ) -> Result<T, Error> {
         let begin = self.now();
-        self.pay(calls).await;
+        self.pay().await;
         let (found, waited) = watched(read).await;
         let found = found?;
         let now = self.now();
@@ -90,14 +129,26 @@ impl Session {
         Ok(found)
     }
 
+    /// Returns the values of several keys, which `get` looks up.
+    async fn get_many<'a>(
+        &self,
+        keys: &'a [Key],
+        get: impl AsyncFnOnce(&[&'a [u8]]) -> Result<Vec<Option<Vec<u8>>>, fulgurite_engine::Error>,
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
+        keys.iter().for_each(|key| self.owe_for(key, 1));
+        self.read(get(&keys)).await
+    }
+
     /// Returns the records of a scan, at most `most`.
     async fn scan(&self, scan: Scan<'_>, most: usize) -> Result<Vec<Record>, Error> {
         let scan = async {
             let records = scan.limit(most).all().await?;
-            self.owe(records.len() as u64);
+            records.iter().for_each(|(key, _)| self.owe_for(key, 1));
             Ok(records)
         };
-        self.read(1, scan).await
+        self.owe_for_all();
+        self.read(scan).await
     }
 
     /// Lets the other users and the device proceed after a transaction that began at `begin`.
@@ -151,13 +202,15 @@ impl Work<'_> {
     /// Returns the value of a key; `None` if the key does not exist. No other transaction can change the
     /// value until this one ends.
     pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
-        self.session.read(1, self.transaction.get(table, key.bytes())).await
+        self.session.owe_for(key.bytes(), 1);
+        self.session.read(self.transaction.get(table, key.bytes())).await
     }
 
     /// Returns the value of a key that this transaction will change, under an exclusive lock. `None` if the
     /// key does not exist.
     pub async fn get_for_update(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
-        self.session.read(1, self.transaction.get_for_update(table, key.bytes())).await
+        self.session.owe_for(key.bytes(), 1);
+        self.session.read(self.transaction.get_for_update(table, key.bytes())).await
     }
 
     /// Returns a row that this transaction will change; `None` if the row does not exist.
@@ -172,8 +225,7 @@ impl Work<'_> {
 
     /// Returns the values of several keys, in the order of `keys`.
     pub async fn get_many(&self, table: Table, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
-        self.session.read(keys.len() as u64, self.transaction.get_many(table, &keys)).await
+        self.session.get_many(keys, async |keys| self.transaction.get_many(table, keys).await).await
     }
 
     /// Returns the records of a range in the order of `direction`, at most `most`.
@@ -189,7 +241,7 @@ impl Work<'_> {
 
     /// Sets the value of a key.
     pub async fn put(&self, table: Table, key: &Key, value: &[u8]) -> Result<(), Error> {
-        self.wrote(key.bytes().len() + value.len());
+        self.wrote(key, value.len());
         Ok(self.transaction.put(table, key.bytes(), value).await?)
     }
 
@@ -200,19 +252,21 @@ impl Work<'_> {
 
     /// Deletes a key.
     pub async fn delete(&self, table: Table, key: &Key) -> Result<(), Error> {
-        self.wrote(key.bytes().len());
+        self.wrote(key, 0);
         Ok(self.transaction.delete(table, key.bytes()).await?)
     }
 
-    fn wrote(&self, bytes: usize) {
-        self.session.owe(1);
-        self.written.set(Some(self.written.get().unwrap_or(0) + bytes as u64));
+    fn wrote(&self, key: &Key, value_bytes: usize) {
+        let bytes = (key.bytes().len() + value_bytes) as u64;
+        self.session.owe_for(key.bytes(), 1);
+        self.written.set(Some(self.written.get().unwrap_or(0) + bytes));
     }
 
     /// Commits the transaction with the durability that the store is configured for.
     pub async fn commit(self) -> Result<(), Error> {
         let begin = self.session.now();
-        self.session.pay(1).await;
+        self.transaction.commit_calls().for_each(|(shard, calls)| self.session.owe(shard, calls));
+        self.session.pay().await;
         self.transaction.commit().await?;
         // A commit of a transaction without writes is not recorded: it waits for nothing and would distort
         // the commit latencies.
@@ -233,7 +287,8 @@ pub struct View<'a> {
 impl View<'_> {
     /// Returns the value of a key; `None` if the key does not exist.
     pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
-        self.session.read(1, self.snapshot.get(table, key.bytes())).await
+        self.session.owe_for(key.bytes(), 1);
+        self.session.read(self.snapshot.get(table, key.bytes())).await
     }
 
     /// Returns a row. Fails if the row does not exist.
@@ -243,8 +298,7 @@ impl View<'_> {
 
     /// Returns the values of several keys, in the order of `keys`.
     pub async fn get_many(&self, table: Table, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
-        self.session.read(keys.len() as u64, self.snapshot.get_many(table, &keys)).await
+        self.session.get_many(keys, async |keys| self.snapshot.get_many(table, keys).await).await
     }
 
     /// Returns the records of a range in the order of `direction`, at most `most`.
@@ -283,9 +337,10 @@ impl View<'_> {
     async fn rows(&self, scan: IndexScan<'_>) -> Result<Vec<IndexRow>, Error> {
         let scan = async {
             let rows = scan.all().await?;
-            self.session.owe(rows.len() as u64);
+            rows.iter().for_each(|row| self.session.owe_for(&row.key, 1));
             Ok(rows)
         };
-        self.session.read(1, scan).await
+        self.session.owe_for_all();
+        self.session.read(scan).await
     }
 }

@@ -102,7 +102,8 @@ columns! {
         "speed at which the workload's arrival times are replayed, relative to the original";
     CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis] "CPU time that is charged for a request";
     Cores "cores" Number [axis absent]
-        "simulated cores that users are spread over, if there is more than one";
+        "simulated cores that users or shards are spread over, if there is more than one";
+    Shards "shards" Number [axis absent] "shards of the store, if there is more than one";
     CpuPerOpNs "cpu_per_op_ns" Nanoseconds [axis] "CPU time that is charged for an operation of the engine";
     Seed "seed" Number [axis] "seed of all randomness";
     Skip "skip" Number [axis absent] "requests of the workload that are left out before the first";
@@ -131,6 +132,8 @@ columns! {
     ThroughputOpsS "throughput_ops_s" Number [pool replay bench profile more] "requests or transactions per second";
     Retries "retries" Number [less] "transactions that were tried again";
     Rollbacks "rollbacks" Number [] "transactions that the benchmark rolled back on purpose";
+    CommitsAcross "commits_across" Number []
+        "transactions that were committed in several shards, if the store has several";
     Deadlocks "deadlocks" Number [less] "transactions that were ended because of a deadlock";
     Hits "hits" Number [more] "requests that found their page in the pool";
     Misses "misses" Number [less] "requests that did not find their page in the pool";

@@ -8,8 +8,10 @@ use crate::device::{DeviceConfig, DriveConfig, LayerConfig, TranslationConfig};
 use crate::pattern::Pattern;
 use crate::workload::{AddressMap, Bound, View, Workload};
 use crate::{Command, StackError};
-use fulgurite_base::{Nanos, Portion};
+use fulgurite_base::{Lpn, Nanos, Portion};
 use fulgurite_bench::{BenchmarkConfig, Extent};
+use fulgurite_device::Caps;
+use fulgurite_engine::sharded::pages_of_shard;
 use fulgurite_engine::{Durability, Options, PlaceConfig, TornPages};
 use fulgurite_ftl::Collect;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
@@ -100,8 +102,12 @@ pub struct EngineStage {
     pub torn_pages: TornPages,
     /// The durability that a commit guarantees.
     pub durability: Durability,
-    /// The CPU time that a call of the store costs, on one core that all users share.
+    /// The CPU time that a call of the store costs, on the core of its shard.
     pub cpu_per_op: Nanos,
+    /// The number of shards of the store, at least one. They share memory, log and drive equally.
+    pub shards: u32,
+    /// The number of simulated cores, from one to the number of shards. Shard `s` is on core `s % cores`.
+    pub cores: u32,
     /// Whether the run uses the data that an earlier run left in the file.
     pub reuse: bool,
 }
@@ -345,12 +351,12 @@ impl Run {
 }
 
 impl EngineStage {
-    /// Returns the options for the store of this engine.
+    /// Returns the options for each shard of the store of this engine.
     pub(crate) fn options(&self) -> Options {
         Options {
             page_bytes: self.page_bytes,
-            memory_bytes: self.memory_bytes,
-            log_bytes: self.log_bytes,
+            memory_bytes: self.memory_bytes / u64::from(self.shards),
+            log_bytes: self.shard_log_bytes(),
             records: self.records,
             place: self.place.clone(),
             torn_pages: self.torn_pages,
@@ -361,12 +367,29 @@ impl EngineStage {
             ..Options::default()
         }
     }
+
+    /// Returns the size of the log of each shard in bytes.
+    pub(crate) fn shard_log_bytes(&self) -> u64 {
+        match self.shards {
+            1 => self.log_bytes,
+            shards => {
+                self.log_bytes / u64::from(shards) / u64::from(self.page_bytes) * u64::from(self.page_bytes)
+            }
+        }
+    }
 }
 
 /// An estimate of the number of requests of a characterisation.
 pub(crate) const PROFILE_OPS: u64 = 1_000_000;
 
 impl Stack {
+    /// Returns the capabilities of each shard's part of the device. Fails if the device is too small.
+    pub(crate) fn shard_caps(&self, shards: u32) -> Result<Caps, fulgurite_engine::Error> {
+        let caps = self.caps();
+        let pages = pages_of_shard(&caps, shards)?;
+        Ok(caps.part(Lpn(0), pages).unwrap_or(caps))
+    }
+
     /// Returns the replacement and prefetch policies of the pool, or of the engine's pool.
     pub fn policies(&self) -> Option<&Policies> {
         let of_engine = self.engine.as_ref().map(|engine| &engine.policies);

@@ -97,7 +97,9 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "until_steady") => (Some("no"), one("until_steady", "yes")),
         (_, "addresses") => (Some("scale"), one("addresses", "compact")),
         (_, "cpu_per_request") => (Some("0"), one("cpu_per_request", "5")),
+        (Command::Bench, "cores") => (Some("1"), one("cores", "2")),
         (_, "cores") => (Some("1"), one("cores", "4")),
+        (_, "shards") => (Some("1"), one("shards", "2")),
         (_, "skip") => (Some("0"), one("skip", "100")),
         (Command::Pool, "ops") => (Some("1M"), one("ops", "5K")),
         (Command::Bench, "ops") => (Some("20K"), one("ops", "5K")),
@@ -115,8 +117,10 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
 }
 
 /// Returns the settings that a setting needs to have an effect.
-fn beside(setting: &str) -> Values<'static> {
+fn beside(command: Command, setting: &str) -> Values<'static> {
     match setting {
+        // A core without a shard is refused.
+        "cores" if command == Command::Bench => [("shards", "2")].into(),
         // A generator addresses the pages of the drive, but a trace has addresses of its own, so only a trace
         // needs a mapping.
         "addresses" => [("workload", "postgres-pgbench"), ("users", "1")].into(),
@@ -142,7 +146,7 @@ fn a_default_written_out_keeps_the_identity_and_another_value_changes_it() {
             .filter(|setting| !WITHOUT_EFFECT.contains(&setting.name) && !APART.contains(&setting.name))
         {
             let (default, others) = other(command, setting.name);
-            let base = || base(command).into_iter().chain(beside(setting.name)).collect::<Values>();
+            let base = || base(command).into_iter().chain(beside(command, setting.name)).collect::<Values>();
             let usual = id(command, &base());
             if let Some(Absent::Value(declared)) = setting.absent(command)
                 && !base().contains_key(setting.name)
@@ -198,6 +202,11 @@ fn the_settings_of_a_benchmark_that_few_accept() {
     assert_ne!(bench(&scan), bench(&[scan[0], ("degree", "1")]));
     let file = [("benchmark", "ycsb-c"), ("device", "file:/tmp/no-such-drive,engine=psync")];
     assert_ne!(bench(&file).unwrap(), bench(&[file[0], file[1], ("reuse", "yes")]).unwrap());
+    let drive = [("benchmark", "ycsb-a"), ("cores", "2")];
+    assert_eq!(
+        bench(&[drive[0], drive[1], ("shards", "auto")]),
+        bench(&[drive[0], drive[1], ("shards", "2")])
+    );
     // A scale and an option that give the same size of data give the same identity.
     let scaled = bench(&[("benchmark", "tpcc"), ("scale", "2")]).unwrap();
     assert_eq!(scaled, bench(&[("benchmark", "tpcc:warehouses=2")]).unwrap());

@@ -22,7 +22,8 @@ use crate::recipe::{Recipe, scaled, stored};
 use crate::session::Session;
 use config::{Column, ORDERS};
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_engine::{Direction, Extract, Index, Store, Table};
+use fulgurite_engine::sharded::{Index, Store, Table};
+use fulgurite_engine::{Direction, Extract};
 use std::rc::Rc;
 
 /// The number of days from 1992-01-01 to 1998-08-02, both included.
@@ -135,7 +136,7 @@ impl IndexScan {
     /// Checks that every row exists and is an order. [`Store::check`] checks that the index has exactly one
     /// entry for each row.
     pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
-        let snapshot = store.snapshot();
+        let snapshot = store.snapshot().await;
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
         let mut rows = 0;
         while let Some((_, value)) = scan.next().await? {
@@ -194,7 +195,7 @@ impl Benchmark for IndexScan {
             Degree::Rows(rows) => rows,
             Degree::Auto => 1,
         };
-        let view = session.view();
+        let view = session.view().await;
         let rows = view.index_scan_of(self.index, &request.keys(), Direction::Forward, degree).await?;
         rows.iter().try_for_each(|row| self.check(&row.index_key, &row.value, first, last))?;
         Ok(Ending::Committed)

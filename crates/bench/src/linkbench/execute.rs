@@ -11,7 +11,7 @@ impl LinkBench {
         match request {
             Request::GetLinksList { id, kind } => self.get_links_list(session, *id, *kind).await,
             Request::GetNode { id } => {
-                let found = session.view().get(self.node, &Key::new().u64(*id)).await?;
+                let found = session.get(self.node, &Key::new().u64(*id)).await?;
                 found.map(|found| Node::decode(&found)).transpose().map(drop)
             }
             Request::AddLink { id, kind, other, data } | Request::UpdateLink { id, kind, other, data } => {
@@ -21,7 +21,7 @@ impl LinkBench {
             }
             Request::UpdateNode { id, data } => self.update_node(session, *id, data).await,
             Request::CountLinks { id, kind } => {
-                let found = session.view().get(self.count, &count_key(*id, *kind)).await?;
+                let found = session.get(self.count, &count_key(*id, *kind)).await?;
                 found.map(|found| Count::decode(&found)).transpose().map(drop)
             }
             Request::DeleteLink { id, kind, other } => self.delete_link(session, (*id, *kind, *other)).await,
@@ -40,7 +40,7 @@ impl LinkBench {
             }
             Request::GetLink { id, kind, others } => {
                 let keys: Vec<Key> = others.iter().map(|other| link_key(*id, *kind, *other)).collect();
-                let found = session.view().get_many(self.link, &keys).await?;
+                let found = session.view().await.get_many(self.link, &keys).await?;
                 found.into_iter().flatten().try_for_each(|link| Link::decode(&link).map(drop))
             }
         }
@@ -50,7 +50,7 @@ impl LinkBench {
     async fn get_links_list(&self, session: &Session, id: u64, kind: u32) -> Result<(), Error> {
         let range = count_key(id, kind).prefix();
         let most = self.config.list as usize;
-        let rows = session.view().index_scan(self.by_time, &range, Direction::Backward, most).await?;
+        let rows = session.view().await.index_scan(self.by_time, &range, Direction::Backward, most).await?;
         let times: Result<Vec<u64>, Error> =
             rows.iter().map(|row| Link::decode(&row.value).map(|link| link.time)).collect();
         match times?.is_sorted_by(|later, earlier| later >= earlier) {

@@ -6,7 +6,8 @@ use crate::codec::{Key, Reader, Row, row};
 use crate::data::load_table;
 use crate::draw::{letters, normal};
 use fulgurite_base::Prng;
-use fulgurite_engine::{Extract, Index, Store, Table};
+use fulgurite_engine::Extract;
+use fulgurite_engine::sharded::{Index, Store, Table};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 

@@ -29,7 +29,8 @@ use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::Session;
 use config::IDS;
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_engine::{Direction, Index, Store, Table};
+use fulgurite_engine::Direction;
+use fulgurite_engine::sharded::{Index, Store, Table};
 use fulgurite_workload::generate::zipf::ZipfLaw;
 use load::{Node, TYPES, link_payload, neighbour, open_index};
 use std::cell::Cell;
@@ -104,7 +105,7 @@ impl LinkBench {
         let link = store.table(Link::TABLE).await?;
         let count = store.table(Count::TABLE).await?;
         let by_time = open_index(store, link).await?;
-        let snapshot = store.snapshot();
+        let snapshot = store.snapshot().await;
         let last = snapshot.scan(node, KeyRange::ALL.bounds(), Direction::Backward).next().await?;
         let last = last.map_or(Some(0), |(key, _)| Reader::new(&key).key_u64());
         let last = last.ok_or_else(|| Error::row(Node::TABLE, "has a key of a wrong length"))?;

@@ -5,7 +5,8 @@ use super::LinkBench;
 use super::load::{Count, Link, Node, read_link_key};
 use crate::codec::{KeyRange, Reader, Row};
 use crate::{Error, Verified};
-use fulgurite_engine::{Direction, Scan, Store};
+use fulgurite_engine::Direction;
+use fulgurite_engine::sharded::{Scan, Store};
 
 /// The first node and the type of a group of links.
 type Group = (u64, u32);
@@ -15,7 +16,7 @@ impl LinkBench {
     ///
     /// Fails with an error that names the node with a wrong count, or the table with an unreadable row.
     pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
-        let snapshot = store.snapshot();
+        let snapshot = store.snapshot().await;
         let scan = |table| snapshot.scan(table, KeyRange::ALL.bounds(), Direction::Forward);
         let mut verified = Verified::default();
         let mut nodes = scan(self.node);

@@ -7,7 +7,8 @@ use crate::data::load_table;
 use crate::draw::digits;
 use crate::error::Error;
 use fulgurite_base::Prng;
-use fulgurite_engine::{Direction, Extract, Index, Store, Table};
+use fulgurite_engine::sharded::{Index, Store, Table};
+use fulgurite_engine::{Direction, Extract};
 use std::cell::Cell;
 use std::ops::Bound;
 use std::rc::Rc;
@@ -73,7 +74,7 @@ pub(super) async fn open(store: &Store, number: u32) -> Result<Place, Error> {
         }
     });
     let index = store.create_index(table, &format!("{}.k", name(number)), extract).await?;
-    let snapshot = store.snapshot();
+    let snapshot = store.snapshot().await;
     let mut last = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Backward);
     let last = last.next().await?.map_or(Some(0), |(key, _)| Reader::new(&key).key_u32());
     let last = last.ok_or_else(|| Error::row(Sbtest::TABLE, "has a key of a wrong length"))?;

@@ -26,7 +26,8 @@ use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::{Record, Session, View, Work};
 use config::{ROWS, Reads, Tables};
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_engine::{Direction, Store};
+use fulgurite_engine::Direction;
+use fulgurite_engine::sharded::Store;
 use load::{Place, Sbtest, special};
 use std::collections::BTreeSet;
 
@@ -233,7 +234,7 @@ impl Benchmark for Sysbench {
     async fn execute(&self, request: &Vec<Statement>, session: &Session) -> Result<Ending, Error> {
         let work = session.begin();
         let reader = match self.reads {
-            Reads::Snapshot => Reader::Snapshot(session.view()),
+            Reads::Snapshot => Reader::Snapshot(session.view().await),
             Reads::Locked => Reader::Locked,
         };
         for statement in request {

@@ -5,7 +5,8 @@ use super::Sysbench;
 use super::load::{Place, Sbtest};
 use crate::codec::{Key, KeyRange, Row};
 use crate::{Error, Verified};
-use fulgurite_engine::{Direction, Store};
+use fulgurite_engine::Direction;
+use fulgurite_engine::sharded::Store;
 
 impl Sysbench {
     /// Checks every table and its index.
@@ -30,7 +31,7 @@ impl Sysbench {
 
 /// Returns the number of rows of a table and the sum of their `k`.
 async fn rows_of(place: &Place, store: &Store) -> Result<(u64, u64), Error> {
-    let snapshot = store.snapshot();
+    let snapshot = store.snapshot().await;
     let mut scan = snapshot.scan(place.table, KeyRange::ALL.bounds(), Direction::Forward);
     let (mut rows, mut sum) = (0, 0);
     while let Some((_, value)) = scan.next().await? {
@@ -42,7 +43,7 @@ async fn rows_of(place: &Place, store: &Store) -> Result<(u64, u64), Error> {
 
 /// Returns the number of entries of a table's index, after comparing each entry with its row.
 async fn entries_of(place: &Place, store: &Store) -> Result<u64, Error> {
-    let snapshot = store.snapshot();
+    let snapshot = store.snapshot().await;
     let mut scan = snapshot.index_scan(place.index, KeyRange::ALL.bounds(), Direction::Forward);
     let mut entries = 0;
     while let Some(found) = scan.next().await? {

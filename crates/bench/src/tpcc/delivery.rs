@@ -38,7 +38,7 @@ impl Tpcc {
         // is looked up in a snapshot, without locks, and then locked exclusively. Order numbers increase, so
         // no older order can be inserted in between. An order that is missing when it is locked was delivered
         // by another transaction.
-        for (key, _) in session.view().scan(table, &range, Direction::Forward, CANDIDATES).await? {
+        for (key, _) in session.view_of_each().scan(table, &range, Direction::Forward, CANDIDATES).await? {
             let number = number_of(&key)?;
             let key = order_key(warehouse, district, number);
             if work.get_for_update(table, &key).await?.is_some() {

@@ -9,7 +9,7 @@ use crate::codec::{Key, Row};
 use crate::data::load_table;
 use crate::draw::{between, between_u32, digits, letters, percent};
 use fulgurite_base::Prng;
-use fulgurite_engine::Store;
+use fulgurite_engine::sharded::Store;
 
 /// The time of the load, for columns that have the date of the population in the specification.
 const LOADED: u64 = 1;

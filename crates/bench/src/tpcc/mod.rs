@@ -39,7 +39,7 @@ use crate::error::Error;
 use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::Session;
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_engine::Store;
+use fulgurite_engine::sharded::Store;
 
 impl Benchmark for Tpcc {
     type Request = Request;

@@ -16,9 +16,9 @@ impl Tpcc {
         lines: &[Line],
     ) -> Result<Ending, Error> {
         let tables = &self.tables;
-        // These rows are read from a snapshot, because the needed columns never change: W_TAX, C_DISCOUNT,
+        // These rows are read from snapshots, because the needed columns never change: W_TAX, C_DISCOUNT,
         // C_LAST, C_CREDIT and those of the items.
-        let view = session.view();
+        let view = session.view_of_each();
         let home: Warehouse = view.row(tables.warehouse, &warehouse_key(warehouse)).await?;
         let buyer: Customer = view.row(tables.customer, &customer_key(warehouse, district, customer)).await?;
         let keys: Vec<Key> = lines.iter().map(|line| item_key(line.item)).collect();

@@ -20,7 +20,7 @@ impl Tpcc {
     ) -> Result<(), Error> {
         let tables = &self.tables;
         // No transaction changes a name, so a snapshot finds the right customer without locks.
-        let customer = self.customer(&session.view(), customers).await?;
+        let customer = self.customer(&session.view_of_each(), customers).await?;
 
         let work = session.begin();
         let key = warehouse_key(warehouse);

@@ -8,7 +8,8 @@ use super::tables::Tables;
 use crate::codec::{KeyRange, Reader, Row};
 use crate::error::Error;
 use crate::session::View;
-use fulgurite_engine::{Direction, Store};
+use fulgurite_engine::Direction;
+use fulgurite_engine::sharded::Store;
 use std::cell::Cell;
 
 /// The TPC-C benchmark over a loaded store.
@@ -23,7 +24,7 @@ pub struct Tpcc {
 impl Tpcc {
     pub(super) async fn open(config: &TpccConfig, store: &Store, seed: u64) -> Result<Tpcc, Error> {
         let tables = Tables::open(store).await?;
-        let snapshot = store.snapshot();
+        let snapshot = store.snapshot().await;
         let last = snapshot.scan(tables.history, KeyRange::ALL.bounds(), Direction::Backward).next().await?;
         let next = last.map_or(Some(0), |(key, _)| Reader::new(&key).key_u64().map(|last| last + 1));
         let next = next.ok_or_else(|| Error::row(History::TABLE, "has a key of a wrong length"))?;

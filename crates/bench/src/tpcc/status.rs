@@ -15,7 +15,7 @@ const LATEST: u32 = 20;
 impl Tpcc {
     /// Reads the last order of a customer and the lines of the order.
     pub(super) async fn order_status(&self, session: &Session, customers: &Customers) -> Result<(), Error> {
-        let (tables, view) = (&self.tables, session.view());
+        let (tables, view) = (&self.tables, session.view().await);
         let Customers { warehouse, district, .. } = *customers;
         let customer = self.customer(&view, customers).await?;
         let _: Customer = view.row(tables.customer, &customer_key(warehouse, district, customer)).await?;
@@ -47,7 +47,7 @@ impl Tpcc {
         district: u8,
         threshold: i64,
     ) -> Result<(), Error> {
-        let (tables, view) = (&self.tables, session.view());
+        let (tables, view) = (&self.tables, session.view().await);
         let own: District = view.row(tables.district, &district_key(warehouse, district)).await?;
         let first = order_key(warehouse, district, own.next_order.saturating_sub(LATEST));
         let range = first.until(order_key(warehouse, district, own.next_order));

@@ -3,7 +3,8 @@
 use super::rows::*;
 use crate::Error;
 use crate::codec::{Reader, Row};
-use fulgurite_engine::{Extract, Index, Store, Table};
+use fulgurite_engine::Extract;
+use fulgurite_engine::sharded::{Index, Store, Table};
 use std::rc::Rc;
 
 /// TPC-C's nine tables and two indexes.

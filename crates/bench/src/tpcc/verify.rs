@@ -3,7 +3,8 @@
 use super::rows::*;
 use crate::codec::{KeyRange, Reader, Row};
 use crate::{Error, Verified};
-use fulgurite_engine::{Direction, Snapshot, Store, Table};
+use fulgurite_engine::Direction;
+use fulgurite_engine::sharded::{Snapshot, Store, Table};
 
 /// A snapshot, and the tables on which the conditions depend.
 struct Checked {
@@ -26,7 +27,7 @@ struct Checked {
 /// Fails with an error that names the broken condition, the warehouse and the district.
 pub async fn verify(store: &Store) -> Result<Verified, Error> {
     let checked = Checked {
-        snapshot: store.snapshot(),
+        snapshot: store.snapshot().await,
         warehouse: store.table(Warehouse::TABLE).await?,
         district: store.table(District::TABLE).await?,
         new_order: store.table(NewOrder::TABLE).await?,

@@ -3,7 +3,7 @@
 
 use super::record::scrambled;
 use crate::error::Error;
-use fulgurite_engine::{Store, Table};
+use fulgurite_engine::sharded::{Store, Table};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl Inserts {
     /// Finds the number of records in the table. It is at least `loaded`, and larger if earlier runs inserted
     /// records.
     pub(crate) async fn find(store: &Store, table: Table, loaded: u64) -> Result<Inserts, Error> {
-        let snapshot = store.snapshot();
+        let snapshot = store.snapshot().await;
         let there = async |record: u64| -> Result<bool, Error> {
             Ok(snapshot.get(table, &scrambled(record).to_be_bytes()).await?.is_some())
         };

@@ -26,7 +26,8 @@ use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::Session;
 use config::{RECORDS, Records};
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_engine::{Direction, Store, Table};
+use fulgurite_engine::Direction;
+use fulgurite_engine::sharded::{Store, Table};
 use fulgurite_workload::generate::zipf::ZipfLaw;
 use inserts::Inserts;
 use record::{TABLE, bump, fill, scrambled, stamp, value};
@@ -80,7 +81,7 @@ impl Ycsb {
 
     /// Checks that every record exists and that each of its bytes is right.
     pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
-        let snapshot = store.snapshot();
+        let snapshot = store.snapshot().await;
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
         let mut verified = Verified::default();
         while let Some((key, found)) = scan.next().await? {
@@ -185,7 +186,7 @@ impl Benchmark for Ycsb {
         match *request {
             Request::Read { record } => {
                 let key = Key::new().u64(scrambled(record));
-                if session.view().get(self.table, &key).await?.is_none() {
+                if session.get(self.table, &key).await?.is_none() {
                     return Err(Error::row(TABLE, format!("is missing (record {record})")));
                 }
             }
@@ -201,7 +202,7 @@ impl Benchmark for Ycsb {
             }
             Request::Scan { record, most } => {
                 let range = KeyRange::from(Key::new().u64(scrambled(record)));
-                session.view().scan(self.table, &range, Direction::Forward, most as usize).await?;
+                session.view().await.scan(self.table, &range, Direction::Forward, most as usize).await?;
             }
         }
         Ok(Ending::Committed)

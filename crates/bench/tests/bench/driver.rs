@@ -1,9 +1,11 @@
 //! Tests of the driver: every program runs, the outcome depends only on the seed, and a run for a given time
 //! ends soon after that time.
 
-use crate::common::{config, loaded, on_store, plan, unwatched};
+use crate::common::{config, loaded, on_shards, on_store, plan, unwatched};
 use fulgurite_base::{Nanos, Prng};
+use fulgurite_bench::codec::Key;
 use fulgurite_bench::{Benchmark, BenchmarkConfig, Ending, Error, Extent, Figures, Plan, Session};
+use fulgurite_engine::sharded::Table;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -46,6 +48,105 @@ fn every_program_runs_and_its_outcome_depends_only_on_the_seed() {
         if ["ycsb-a", "tpcc", "linkbench"].contains(&name) {
             assert!(first != outcome(&text, 43), "{text}");
         }
+    }
+}
+
+/// The rule: every program runs on several shards. Its data are right afterwards, transactions of several shards are
+/// counted, and the outcome is a function of the seed.
+#[test]
+fn every_program_runs_on_several_shards() {
+    for (name, goes_across) in [
+        ("ycsb-a", false),
+        ("ycsb-d", false),
+        ("ycsb-e", false),
+        ("tpcc", true),
+        ("linkbench", true),
+        ("sysbench-read-write", true),
+        ("index-scan", false),
+    ] {
+        let outcome = || {
+            let text = small(name);
+            on_shards(3, async move |store| {
+                let program = loaded(&store, &text).await;
+                let before = store.commits_across();
+                let plan = Plan { cpu_per_op: Nanos::from_micros(2), ..plan(200) };
+                let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
+                let verified = program.verify(&store).await.unwrap();
+                assert_eq!(store.check().await.unwrap().problems, []);
+                assert_eq!(outcome.transactions(), 200, "{text}");
+                assert_eq!(store.commits_across() - before > 20, goes_across, "{text}");
+                format!("{outcome:?} {verified:?}")
+            })
+        };
+        assert!(outcome() == outcome(), "{name}");
+    }
+}
+
+/// The rule: the CPU time of a call is charged on the core of its shard. So reads of two shards on two cores take about
+/// half as long as on one, as long as the users keep both busy.
+#[test]
+fn shards_work_on_their_own_cores() {
+    let elapsed = |shards| {
+        on_shards(shards, async |store| {
+            let program = loaded(&store, "ycsb-c:records=500,theta=0.5").await;
+            let plan = Plan { users: 16, cpu_per_op: Nanos::from_micros(50), ..plan(2_000) };
+            program.run(&store, &plan, || (), &unwatched()).await.unwrap().elapsed.0
+        })
+    };
+    let (one, two) = (elapsed(1), elapsed(2));
+    assert!((100_000_000..100_100_000).contains(&one), "{one}");
+    assert!((50_000_000..60_000_000).contains(&two), "{two}");
+}
+
+/// The rule: a request whose transaction a deadlock has aborted is repeated with the age of its first attempt and when
+/// it has the turn. So users who read the same record and then change it abort few transactions for each commit; if
+/// all are repeated at once, each commit aborts all others.
+#[test]
+fn aborted_requests_take_turns() {
+    for shards in [1, 3] {
+        on_shards(shards, async |store| {
+            let table = store.create_table("t").await.unwrap();
+            let cpu_per_op = Nanos::from_micros(2);
+            let plan = Plan { users: 32, stop: Extent::Ops(600), cpu_per_op, ..Plan::default() };
+            let benchmark = Rc::new(Increments(table));
+            let outcome = fulgurite_bench::run(&store, &benchmark, &plan, || (), &unwatched()).await.unwrap();
+            let number = store.get(table, &[0]).await.unwrap().unwrap();
+            assert_eq!(u64::from_be_bytes(number.try_into().unwrap()), 600);
+            let retries = outcome.figures().retries();
+            assert!((1..1_200).contains(&retries), "{retries} retries of 600 transactions");
+        });
+    }
+}
+
+/// Increments two records, which may be in different shards. Both are read first, under shared locks.
+struct Increments(Table);
+
+impl Benchmark for Increments {
+    type Request = ();
+
+    fn kinds(&self) -> &[&'static str] {
+        &["increment"]
+    }
+
+    fn kind(&self, (): &()) -> usize {
+        0
+    }
+
+    fn draw(&self, _: &mut Prng) {}
+
+    async fn execute(&self, (): &(), session: &Session) -> Result<Ending, Error> {
+        let work = session.begin();
+        let keys = [0, 1].map(|number| Key::new().u8(number));
+        let mut before = [0; 2];
+        for (key, before) in keys.iter().zip(&mut before) {
+            let found = work.get(self.0, key).await?;
+            *before = found.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
+        }
+        for (key, before) in keys.iter().zip(before) {
+            work.put(self.0, key, &(before + 1).to_be_bytes()).await?;
+        }
+        work.commit().await?;
+        Ok(Ending::Committed)
     }
 }
 

@@ -45,7 +45,7 @@ fn payloads_have_their_medians() {
         loaded(&store, TEXT).await;
         for (table, header, median) in [("node", 22, 128), ("link", 15, 8)] {
             let table = store.table(table).await.unwrap();
-            let snapshot = store.snapshot();
+            let snapshot = store.snapshot().await;
             let mut scan = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
             let mut sizes = Vec::new();
             while let Some((_, value)) = scan.next().await.unwrap() {
@@ -92,7 +92,7 @@ async fn put(store: &MemStore, table: &str, key: &[u8], value: &[u8]) {
 async fn first(store: &MemStore, table: &str) -> (Vec<u8>, Vec<u8>) {
     let table = store.table(table).await.unwrap();
     let all = (Bound::Unbounded, Bound::Unbounded);
-    store.snapshot().scan(table, all, Direction::Forward).next().await.unwrap().unwrap()
+    store.snapshot().await.scan(table, all, Direction::Forward).next().await.unwrap().unwrap()
 }
 
 #[test]

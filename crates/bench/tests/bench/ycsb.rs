@@ -98,7 +98,7 @@ fn a_wrong_byte_and_a_missing_record_are_found() {
         let program = loaded(&store, "ycsb-a:records=300").await;
         let table = store.table("usertable").await.unwrap();
         let all = (Bound::Unbounded, Bound::Unbounded);
-        let first = store.snapshot().scan(table, all, Direction::Forward).next().await.unwrap();
+        let first = store.snapshot().await.scan(table, all, Direction::Forward).next().await.unwrap();
         let (key, value) = first.unwrap();
         let mut wrong = value.clone();
         wrong[999] ^= 1;

@@ -49,6 +49,8 @@ pub(crate) struct Asked {
     pub addresses: Option<AddressMap>,
     pub cpu_per_request: Nanos,
     pub cores: u32,
+    /// The number of shards of a store; `None` for one for each core.
+    pub shards: Option<u32>,
     pub skip: u64,
     pub ops: Option<u64>,
     pub time: Option<Nanos>,

@@ -16,7 +16,7 @@ use fulgurite_pool::WriteBackConfig;
 const DEFAULT_OPS: u64 = 20_000;
 /// The default memory of an engine is the number of bytes of the loaded data divided by this number.
 const DATA_PER_MEMORY: u64 = 10;
-/// The least memory in bytes of an engine whose memory is a share of the data.
+/// The least memory in bytes of each shard of an engine whose memory is a share of the data.
 const LEAST_MEMORY: u64 = 1 << 20;
 /// The space in bytes that a new drive gets in addition to the log and twice the data.
 const ROOM_BESIDE: u64 = 64 << 20;
@@ -37,7 +37,8 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let place = asked.place.take().unwrap_or(PlaceConfig::InPlace(NoOptions));
     let torn_pages = asked.torn_pages.unwrap_or(TornPages::Auto);
     let durability = asked.durability.unwrap_or(Durability::Group);
-    let (cpu_per_op, records) = (asked.cpu_per_op, asked.records);
+    let (cpu_per_op, records, cores) = (asked.cpu_per_op, asked.records, asked.cores);
+    let shards = asked.shards.unwrap_or(cores);
     let mut stack = stack(asked)?;
     let room = data_bytes.saturating_mul(2).saturating_add(log_bytes).saturating_add(ROOM_BESIDE);
     make_room(&mut stack, page_bytes, room)?;
@@ -62,12 +63,14 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
         torn_pages,
         durability,
         cpu_per_op: cpu_per_op.unwrap_or(usual),
+        shards,
+        cores,
         reuse,
     };
     // `Run::check` refuses the run if the store cannot be created on this device, so the error is dropped
     // here.
-    let map_memory = stack.map_memory(&stage.options()).unwrap_or_default();
-    stage.memory_bytes = memory_bytes(memory, data_bytes, map_memory);
+    let map_memory = stack.map_memory(&stage.options(), shards).unwrap_or_default();
+    stage.memory_bytes = memory_bytes(memory, data_bytes, LEAST_MEMORY * u64::from(shards), map_memory);
     stack.engine = Some(stage);
     Ok(Run { stack, load: Load::Benchmark(load), measure, seed })
 }
@@ -145,8 +148,8 @@ fn rows(asked: &Asked) -> Rows {
 /// place. A share of the data and the default exclude the map, so its size is added, which is half of
 /// `map_memory`. The memory for pages therefore does not depend on whether pages are in place or out of
 /// place.
-fn memory_bytes(asked: Option<Memory>, data_bytes: u64, map_memory: u64) -> u64 {
-    let beside_map = |bytes: u64| (bytes.max(LEAST_MEMORY) + map_memory / 2).max(map_memory);
+fn memory_bytes(asked: Option<Memory>, data_bytes: u64, least: u64, map_memory: u64) -> u64 {
+    let beside_map = |bytes: u64| (bytes.max(least) + map_memory / 2).max(map_memory);
     match asked {
         Some(Memory::Bytes(bytes)) => bytes,
         Some(Memory::OfData(share)) => beside_map(share.of(data_bytes)),
@@ -201,12 +204,12 @@ fn check_reuse_of_degree(benchmark: &BenchmarkConfig) -> Result<(), StackError> 
 }
 
 impl Stack {
-    /// Returns the least memory in bytes for the map of pages out of place. It is 0 if pages are in place, or
-    /// if only the opened drive can tell.
-    pub(crate) fn map_memory(&self, options: &Options) -> Result<u64, fulgurite_engine::Error> {
+    /// Returns the least memory in bytes for the maps of pages out of place of all shards, given the options of each. It
+    /// is 0 if pages are in place, or if only the opened drive can tell.
+    pub(crate) fn map_memory(&self, options: &Options, shards: u32) -> Result<u64, fulgurite_engine::Error> {
         match options.place {
             PlaceConfig::Auto(_) if self.device.is_real() => Ok(0),
-            _ => options.map_memory(&self.caps()),
+            _ => Ok(options.map_memory(&self.shard_caps(shards)?)? * u64::from(shards)),
         }
     }
 

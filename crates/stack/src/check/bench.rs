@@ -6,6 +6,7 @@ use crate::run::{Benchmarked, EngineStage, Rows, Run};
 use crate::{StackError, Unit, memory};
 use fulgurite_base::{Nanos, units};
 use fulgurite_bench::Extent;
+use fulgurite_device::Caps;
 use fulgurite_engine::Options;
 use fulgurite_pool::ReplacementPolicy;
 
@@ -43,7 +44,8 @@ impl Run {
             memory::check(&what, bytes)?;
         }
         self.check_fits(asked, stage)?;
-        self.check_options(stage)
+        let caps = self.check_shards(stage)?;
+        self.check_options(stage, &caps)
     }
 
     /// Refuses too many intervals of time. Only a run for a given time has a known number of intervals; a run
@@ -58,22 +60,46 @@ impl Run {
         }
     }
 
-    fn check_options(&self, stage: &EngineStage) -> Result<(), StackError> {
-        let (options, device) = (stage.options(), &self.stack.device);
+    /// Refuses shards that the device cannot have, and cores that would be idle. Returns the capabilities of a shard's
+    /// part of the device.
+    fn check_shards(&self, stage: &EngineStage) -> Result<Caps, StackError> {
+        let (device, shards, cores) = (&self.stack.device, stage.shards, stage.cores);
+        if shards > 1 && device.is_real() {
+            return Err(StackError::request(format!(
+                "--shards {shards} needs a simulated drive, since on {} one thread does all work in real time; \
+                    accepted: --shards 1, or a simulated drive like p4510",
+                device.label
+            )));
+        }
+        if cores > shards {
+            return Err(StackError::request(format!(
+                "--cores {cores} with --shards {shards}: a shard works on one core, so {} would be idle; accepted: \
+                    --cores 1 to {shards}, or --shards auto",
+                cores - shards
+            )));
+        }
+        let refused = |error| StackError::request(format!("--shards {shards} on {}: {error}", device.label));
+        self.stack.shard_caps(shards).map_err(refused)
+    }
+
+    fn check_options(&self, stage: &EngineStage, caps: &Caps) -> Result<(), StackError> {
+        let (options, device, shards) = (stage.options(), &self.stack.device, stage.shards);
+        let of_each = if shards > 1 { format!(" of each of {shards} shards") } else { String::new() };
         let memory = format!("--memory {}", units::format_size(stage.memory_bytes));
         memory::check(&memory, stage.memory_bytes)?;
         options
-            .check(&self.stack.caps())
-            .map_err(|error| StackError::request(format!("--page or --log-size: {error}")))?;
-        let map = self.stack.map_memory(&options).map_err(|error| {
+            .check(caps)
+            .map_err(|error| StackError::request(format!("--page or --log-size{of_each}: {error}")))?;
+        let map = self.stack.map_memory(&options, shards).map_err(|error| {
             StackError::request(format!("--page, --log-size or --place on {}: {error}", device.label))
         })?;
         if map > stage.memory_bytes {
             return Err(memory::too_little_for_map(&format!("on {}", device.label), stage.memory_bytes, map));
         }
-        let frames = Options { memory_bytes: stage.memory_bytes - map / 2, ..options }
+        let memory_bytes = (stage.memory_bytes - map / 2) / u64::from(shards);
+        let frames = Options { memory_bytes, ..options }
             .frames(stage.page_bytes)
-            .map_err(|error| StackError::request(format!("{memory}: {error}")))?;
+            .map_err(|error| StackError::request(format!("{memory}{of_each}: {error}")))?;
         let policies = &stage.policies;
         if policies.replacement.needs_future() {
             return Err(StackError::request(format!(

@@ -181,7 +181,8 @@ impl Needs {
             // them.
             DriveConfig::Simulated { .. } => {
                 let (storage, of) = (run.stack.canonical_storage(), asked.benchmark.data());
-                let key = format!("{storage} {} {} {of} {}", stage.page_bytes, stage.log_bytes, run.seed);
+                let EngineStage { shards, page_bytes, log_bytes, .. } = stage;
+                let key = format!("{storage} {shards} {page_bytes} {log_bytes} {of} {}", run.seed);
                 self.shared.push((key, data + data / 2, load));
                 self.add_bytes(data);
             }

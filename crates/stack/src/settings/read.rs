@@ -27,6 +27,16 @@ pub(super) fn read_extent(text: &str) -> Result<Extent, SpecError> {
     }
 }
 
+/// Reads a number of shards; `None` for one for each core.
+pub(super) fn read_shards(text: &str) -> Result<Option<u32>, SpecError> {
+    match text {
+        "auto" => Ok(None),
+        text => count(text, 1, 4_096).map(|shards| Some(shards as u32)).map_err(|_| {
+            SpecError::new(format!("`{text}` is not a number of shards; accepted: 1 to 4096, or auto"))
+        }),
+    }
+}
+
 /// Reads a count within `least..=most`.
 pub(super) fn count(text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
     option::COUNT_64.parse_within(text, &least, &most)

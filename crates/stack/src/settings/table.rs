@@ -1,7 +1,7 @@
 //! Declares all settings.
 
 use super::read::{
-    count, read_extent, read_memory, read_page_bytes, read_records, read_sample, read_speed,
+    count, read_extent, read_memory, read_page_bytes, read_records, read_sample, read_shards, read_speed,
     read_time_interval,
 };
 use super::setting::Absent::{Nothing, Required, Value, Words};
@@ -318,14 +318,29 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "cores",
         written: "N",
         help: |_| {
-            "Simulated cores that the users are spread over, each with CPU time and a queue of its own; all \
-            share the pool and the drive"
+            "Simulated cores, each with CPU time and a queue of its own; all share the drive. The users of a pool \
+            are spread over them, or the shards of a store"
         },
-        commands: &[(Pool, Value("1"))],
+        commands: &[(Pool, Value("1")), (Bench, Value("1"))],
         read: |asked, text| put(&mut asked.cores, count(text, 1, 4_096).map(|cores| cores as u32)),
         show: |run| {
-            let pool = run.stack.pool.as_ref();
-            Ok(pool.filter(|pool| pool.cores > 1).map(|pool| pool.cores.to_string()))
+            let of_pool = run.stack.pool.as_ref().map(|pool| pool.cores);
+            let cores = of_pool.or(run.stack.engine.as_ref().map(|stage| stage.cores));
+            Ok(cores.filter(|cores| *cores > 1).map(|cores| cores.to_string()))
+        },
+    },
+    Setting {
+        name: "shards",
+        written: "N|auto",
+        help: |_| {
+            "Shards of the store, which divide its drive, memory and log equally; auto: one for each simulated core. \
+            The hash of a key selects its shard, and each shard works on one core"
+        },
+        commands: &[(Bench, Value("1"))],
+        read: |asked, text| put(&mut asked.shards, read_shards(text)),
+        show: |run| {
+            let stage = run.stack.engine.as_ref();
+            Ok(stage.filter(|stage| stage.shards > 1).map(|stage| stage.shards.to_string()))
         },
     },
     Setting {
@@ -419,7 +434,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             "Memory of the engine: a size, or a share of the loaded data. The map of pages out of place is \
             not part of a share; it gets memory of its own"
         },
-        commands: &[(Bench, Words("10%, at least 1MiB"))],
+        commands: &[(Bench, Words("10%, at least 1MiB for each shard"))],
         read: |asked, text| put(&mut asked.memory, read_memory(text).map(Some)),
         show: |run| of_engine(run, |stage| stage.memory_bytes.to_string()),
     },
@@ -448,7 +463,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         written: "µs",
         help: |_| {
             "CPU time in microseconds that each look-up, scanned row, write and commit costs on a simulated \
-            drive; all users share one core"
+            drive, on the core of its shard"
         },
         commands: &[(Bench, Words("2; none on a real drive, whose clock is real"))],
         read: |asked, text| put(&mut asked.cpu_per_op, units::parse_micros(text).map(Some)),

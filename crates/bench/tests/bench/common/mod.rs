@@ -3,18 +3,25 @@
 use fulgurite_base::Nanos;
 use fulgurite_bench::{Benchmark, BenchmarkConfig, Error, Extent, Outcome, Plan, Program};
 use fulgurite_device::{Executor, MemDevice};
-use fulgurite_engine::{Options, Store};
+use fulgurite_engine::Options;
+use fulgurite_engine::sharded::{Store, divide};
 use std::rc::Rc;
 
 pub(crate) type MemStore = Store;
 
 /// Runs `test` over an empty store on a drive in memory whose commands take 20 µs each.
 pub(crate) fn on_store<T: 'static>(test: impl AsyncFnOnce(MemStore) -> T + 'static) -> T {
-    let executor = Executor::new(MemDevice::new(1 << 16, 4096, 64, Nanos::from_micros(20)));
-    let handle = executor.handle();
+    on_shards(1, test)
+}
+
+/// Does the same over a store of several shards, each with a core of its own.
+pub(crate) fn on_shards<T: 'static>(shards: u32, test: impl AsyncFnOnce(MemStore) -> T + 'static) -> T {
+    let device = MemDevice::new(1 << 16, 4096, 64, Nanos::from_micros(20));
+    let executor = Executor::with_cores(device, shards);
+    let handles = divide(executor.handle(), shards).unwrap();
     let options = Options { memory_bytes: 16 << 20, log_bytes: 16 << 20, ..Options::default() };
     let run = async move {
-        let store = Store::create(handle, options).await.unwrap();
+        let store = Store::create(handles, options).await.unwrap();
         let output = test(store.clone()).await;
         store.close().await.unwrap();
         output

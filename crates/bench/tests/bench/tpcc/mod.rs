@@ -26,7 +26,7 @@ pub(crate) fn tpcc(program: &Program) -> Rc<Tpcc> {
 
 pub(crate) async fn row<R: Row>(store: &MemStore, key: Key) -> R {
     let table = store.table(R::TABLE).await.unwrap();
-    R::found(store.snapshot().get(table, key.bytes()).await.unwrap()).unwrap()
+    R::found(store.snapshot().await.get(table, key.bytes()).await.unwrap()).unwrap()
 }
 
 pub(crate) async fn put<R: Row>(store: &MemStore, key: Key, row: &R) {
@@ -48,7 +48,7 @@ pub(crate) async fn rows<R: Row>(store: &MemStore) -> Vec<(Vec<u8>, R)> {
     use fulgurite_engine::Direction;
     use std::ops::Bound;
     let table = store.table(R::TABLE).await.unwrap();
-    let snapshot = store.snapshot();
+    let snapshot = store.snapshot().await;
     let mut scan = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
     let mut rows = Vec::new();
     while let Some((key, value)) = scan.next().await.unwrap() {

@@ -12,7 +12,8 @@ use crate::{Progress, Row, StackError};
 use fulgurite_base::Nanos;
 use fulgurite_bench::{BenchmarkConfig, Extent, Outcome, Plan};
 use fulgurite_device::{Executor, Handle};
-use fulgurite_engine::{Options, Store};
+use fulgurite_engine::Options;
+use fulgurite_engine::sharded::{Store, divide};
 use shared::{Counted, Measured, failed};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,7 +26,9 @@ pub(super) use shared::BenchRun;
 /// executor.
 struct Job {
     benchmark: BenchmarkConfig,
+    /// The options of each shard.
     options: Options,
+    shards: u32,
     plan: Plan,
     watcher: Watcher,
     /// The label of the device, for errors and progress.
@@ -42,10 +45,11 @@ impl BenchRun<'_> {
         };
         let start = Instant::now();
         let (watched, watcher) = Watched::new(drive);
-        let executor = Executor::new(watched);
+        let executor = Executor::with_cores(watched, self.stage.cores);
         let job = Job {
             benchmark: self.asked.benchmark.clone(),
             options: self.stage.options(),
+            shards: self.stage.shards,
             plan: self.plan(),
             watcher: watcher.clone(),
             device: self.run.stack.device.label.clone(),
@@ -97,7 +101,8 @@ impl Job {
     async fn measure(self, handle: Handle) -> Result<Measured, StackError> {
         let failed = |error| failed(&self.device, error);
         let engine = |error: fulgurite_engine::Error| failed(error.into());
-        let store = Store::open(handle, self.options).await.map_err(engine)?;
+        let handles = divide(handle, self.shards).map_err(engine)?;
+        let store = Store::open(handles, self.options).await.map_err(engine)?;
         let program = self.benchmark.open(&store).await.map_err(failed)?;
         let before = Rc::new(RefCell::new(None));
         let name = self.benchmark.name();
@@ -127,7 +132,7 @@ impl Job {
             let more = report.problems.len() - 1;
             return Err(StackError::run(format!("the store is damaged: {problem} (and {more} more)")));
         }
-        let torn_pages = store.torn_pages();
+        let torn_pages = store.first().torn_pages();
         store.close().await.map_err(engine)?;
         Ok(Measured { outcome, before, after, torn_pages, verified })
     }

@@ -13,10 +13,11 @@ use crate::StackError;
 use crate::device::{AnyDrive, DriveConfig, FileConfig};
 use crate::memo::Memo;
 use crate::open::Boxed;
-use fulgurite_base::units;
+use fulgurite_base::{Lpn, units};
 use fulgurite_bench::{BenchmarkConfig, Data};
 use fulgurite_device::{Caps, Device, Executor, Handle};
-use fulgurite_engine::{Durability, Options, Store};
+use fulgurite_engine::sharded::{Store, divide, pages_of_shard};
+use fulgurite_engine::{Durability, Options};
 use fulgurite_files::holds_store;
 use fulgurite_ssd::{Image, SimDrive};
 use std::sync::Arc;
@@ -74,8 +75,9 @@ impl BenchRun<'_> {
         static KEPT: Memo<Loaded> = Memo::new();
         let (run, stage) = (self.run, self.stage);
         let key = format!(
-            "{} {} {} {} {} {}",
+            "{} {} {} {} {} {} {}",
             run.stack.canonical_storage(),
+            stage.shards,
             stage.place,
             stage.page_bytes,
             stage.log_bytes,
@@ -100,6 +102,7 @@ impl BenchRun<'_> {
         let load = Load {
             benchmark: self.asked.benchmark.clone(),
             options: self.load_options(drive.caps()),
+            shards: self.stage.shards,
             device: self.run.stack.device.label.clone(),
             seed: self.run.seed,
             is_overwritten: match &self.run.stack.device.drive {
@@ -118,10 +121,11 @@ impl BenchRun<'_> {
 
     fn load_options(&self, caps: &Caps) -> Options {
         let memory = self.asked.benchmark.data_bytes().clamp(LOAD_MEMORY.0, LOAD_MEMORY.1);
+        let shards = u64::from(self.stage.shards);
         let mut options = Options {
             page_bytes: self.stage.page_bytes,
-            log_bytes: self.stage.log_bytes,
-            memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256),
+            log_bytes: self.stage.shard_log_bytes(),
+            memory_bytes: (memory / shards).max(u64::from(self.stage.page_bytes) * 256),
             // Commits need not wait for the drive, since the checkpoint at the end makes the whole load
             // durable.
             durability: Durability::Relaxed,
@@ -129,7 +133,8 @@ impl BenchRun<'_> {
             ..Options::default()
         };
         // `Store::create` reports a store that cannot be created on this drive, so the error is dropped here.
-        let map_memory = options.map_memory(caps).unwrap_or_default();
+        let part = pages_of_shard(caps, self.stage.shards).ok().and_then(|pages| caps.part(Lpn(0), pages));
+        let map_memory = options.map_memory(part.as_ref().unwrap_or(caps)).unwrap_or_default();
         options.memory_bytes = options.memory_bytes.max(map_memory);
         options
     }
@@ -138,7 +143,9 @@ impl BenchRun<'_> {
 /// The load of a benchmark's data into a store.
 struct Load {
     benchmark: BenchmarkConfig,
+    /// The options of each shard.
     options: Options,
+    shards: u32,
     /// The label of the device, for errors.
     device: String,
     seed: u64,
@@ -150,9 +157,11 @@ impl Load {
     /// Creates a store and loads the data into it.
     async fn fill(self, handle: Handle) -> Result<(), StackError> {
         let failed = |error| failed(&self.device, error);
-        let store = Store::create(handle, self.options).await.map_err(|error| failed(error.into()))?;
+        let failed_store = |error: fulgurite_engine::Error| failed(error.into());
+        let handles = divide(handle, self.shards).map_err(failed_store)?;
+        let store = Store::create(handles, self.options).await.map_err(failed_store)?;
         self.benchmark.load(&store, self.seed).await.map_err(failed)?;
-        store.close().await.map_err(|error| failed(error.into()))
+        store.close().await.map_err(failed_store)
     }
 
     /// Checks whether the store holds the data already. If not, loads the data, if overwriting is allowed.
@@ -170,14 +179,15 @@ impl Load {
     async fn found(&self, handle: Handle) -> Result<(), String> {
         let text = |error: fulgurite_engine::Error| error.to_string();
         let caps = handle.caps();
-        let store = Store::open(handle, self.options.clone()).await.map_err(text)?;
+        let handles = divide(handle, self.shards).map_err(text)?;
+        let store = Store::open(handles, self.options.clone()).await.map_err(text)?;
         let tables = store.tables().await.map_err(text)?;
-        let data = match tables.iter().any(|(name, _)| name == MARKER) {
+        let data = match tables.iter().any(|name| name == MARKER) {
             true => Data::of(&store).await.map_err(|error| error.to_string())?,
             false => None,
         };
         let (page_bytes, log_bytes, is_out) =
-            (store.page_bytes(), store.log_bytes(), store.is_out_of_place());
+            (store.first().page_bytes(), store.first().log_bytes(), store.first().is_out_of_place());
         store.close().await.map_err(text)?;
         let wanted = Data { text: self.benchmark.data(), seed: self.seed };
         match data {

@@ -60,6 +60,8 @@ impl BenchRun<'_> {
         row.set(Column::Frames, measured.after.statistics.frames);
         row.set(Column::PageBytes, stage.page_bytes);
         row.set(Column::Users, asked.users);
+        row.set_some(Column::Cores, Some(stage.cores).filter(|cores| *cores > 1));
+        row.set_some(Column::Shards, Some(stage.shards).filter(|shards| *shards > 1));
         row.set(Column::CpuPerOpNs, stage.cpu_per_op.0);
         row.set(Column::Seed, run.seed);
         if let Extent::Time(limit) = asked.stop {
@@ -74,6 +76,8 @@ impl BenchRun<'_> {
         set_figures(row, &outcome.figures(), outcome.elapsed);
         set_pool(row, measured);
         let (now, then) = (&after.statistics, &before.statistics);
+        let across = after.commits_across - before.commits_across;
+        row.set_some(Column::CommitsAcross, (self.stage.shards > 1).then_some(across));
         row.set(Column::Deadlocks, now.deadlocks - then.deadlocks);
         row.set(Column::UserBytesWritten, outcome.user_bytes_written);
         row.set(Column::SpaceBytes, now.space_bytes);

@@ -5,7 +5,8 @@ use crate::run::{Benchmarked, EngineStage};
 use crate::{Run, StackError, memory};
 use fulgurite_base::Nanos;
 use fulgurite_bench::{Error, Outcome, Verified};
-use fulgurite_engine::{Statistics, Store, TornPages};
+use fulgurite_engine::sharded::Store;
+use fulgurite_engine::{Statistics, TornPages};
 
 /// A run of a benchmark on a storage engine, with its load and its engine taken from `run`.
 #[derive(Clone, Copy)]
@@ -19,6 +20,8 @@ pub(crate) struct BenchRun<'a> {
 pub(super) struct Counted {
     pub seen: Seen,
     pub statistics: Statistics,
+    /// The number of transactions that were committed in several shards.
+    pub commits_across: u64,
     /// CPU time of this thread so far. `None` if the system does not report it.
     pub cpu: Option<Nanos>,
 }
@@ -34,7 +37,8 @@ pub(super) struct Measured {
 
 impl Counted {
     pub(super) fn now(store: &Store, watcher: &Watcher) -> Counted {
-        Counted { seen: watcher.look(), statistics: store.statistics(), cpu: thread_cpu() }
+        let commits_across = store.commits_across();
+        Counted { seen: watcher.look(), statistics: store.statistics(), commits_across, cpu: thread_cpu() }
     }
 }
 
