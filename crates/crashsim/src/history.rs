@@ -68,8 +68,11 @@ pub(crate) struct Txn {
     pub client: u32,
     /// The way in which the transaction reads.
     pub kind: Kind,
-    /// Whether a crash may lose the transaction after it was acknowledged, because its commit was `relaxed`.
+    /// Whether a crash may lose the transaction after it was acknowledged, because its commit was `relaxed`, and it
+    /// wrote in one shard.
     pub relaxed: bool,
+    /// The shards in which it wrote, a bit for each.
+    pub shards: u64,
     /// The tick at which the transaction began.
     pub invoked: u64,
     /// The tick at which the commit was called; `None` if it was not.
@@ -90,6 +93,7 @@ impl Txn {
             client,
             kind,
             relaxed: false,
+            shards: 1,
             invoked,
             committing: None,
             ended: None,

@@ -5,8 +5,9 @@
 //!
 //! 1. A transaction that survived was committed or may have been: its commit was called and did not fail.
 //! 2. An acknowledged transaction survives, unless it was `relaxed`.
-//! 3. The survivors are a prefix of the commit order. If transaction T survived, so did each transaction that
-//!    was acknowledged before the commit of T was called, and each transaction whose writes T read.
+//! 3. The survivors of a shard are a prefix of the commit order. If transaction T survived, so did each transaction
+//!    that was acknowledged before the commit of T was called and wrote in a shard of T, and each transaction whose
+//!    writes T read.
 //! 4. The writes that an acknowledged reader or a snapshot saw survive, except those of `relaxed` commits,
 //!    which are visible before they are durable.
 //! 5. If the drive may damage the tail of the log, the last commits may be lost, including those of earlier
@@ -121,10 +122,11 @@ impl Judge<'_> {
     }
 
     fn prefix(&self) -> Result<(), Violation> {
-        let acknowledged = self.absent().filter(|txn| txn.outcome == Outcome::Committed);
-        let first = acknowledged.min_by_key(|txn| txn.ended);
+        let mut lost: Vec<&Txn> = self.absent().filter(|txn| txn.outcome == Outcome::Committed).collect();
+        lost.sort_by_key(|txn| txn.ended);
         for txn in self.present() {
-            if let Some(lost) = first.filter(|lost| lost.ended < txn.committing) {
+            let earlier = lost.iter().find(|lost| lost.shards & txn.shards != 0);
+            if let Some(lost) = earlier.filter(|lost| lost.ended < txn.committing) {
                 let text =
                     format!("{} survived, but {}, acknowledged before its commit, is lost", txn.id, lost.id);
                 return Err(violation(ViolationKind::NotAPrefix, text));

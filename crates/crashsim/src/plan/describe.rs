@@ -59,6 +59,9 @@ impl fmt::Display for StorePlan {
             store.group_window,
             store.relaxed_window,
         )?;
+        if store.shards > 1 {
+            writeln!(f, "it has {} shards with as much each", store.shards)?;
+        }
         if store.place != "in-place" {
             writeln!(f, "pages are written {}", store.place)?;
         }

@@ -95,6 +95,7 @@ fn store(prng: &mut Prng) -> StorePlan {
     let write_back: Vec<&str> = WriteBackConfig::registry().names().collect();
     let prefetch: Vec<&str> = PrefetchConfig::registry().names().collect();
     StorePlan {
+        shards: 1,
         page_bytes: one_of(prng, &[4096, 4096, 8192, 16384]),
         frames: frames(prng),
         log_pages: 80 + any_size(prng, 320) as u32,

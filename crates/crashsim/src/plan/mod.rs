@@ -22,6 +22,8 @@ pub(crate) const GROUPS: u8 = 8;
 /// The options with which the store is created and opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorePlan {
+    /// The number of shards, at least one. Each has the memory and the log below, and an equal part of the drive.
+    pub shards: u32,
     /// The page size of the store in bytes.
     pub page_bytes: u32,
     /// The number of frames of the pool.

@@ -25,6 +25,7 @@ impl Plan {
             plan.store.map_bytes = map_memory(&plan);
         }
         work_beside(&mut Prng::new(seed, "crash beside"), &mut plan);
+        divide(&mut Prng::new(seed, "crash shards"), &mut plan);
         plan
     }
 }
@@ -62,6 +63,29 @@ fn work_beside(prng: &mut Prng, plan: &mut Plan) {
         let patience = once_in(prng, 8).then(|| Nanos::from_micros(prng.below(2_000)));
         let at = prng.below(steps.len() as u64 + 1) as usize;
         steps.insert(at, Step { wait, work, durability: Durability::Flush, rolls_back: false, patience });
+    }
+}
+
+/// Divides the store into two or three shards, in a quarter of the seeds. There is no work that only one store does, and
+/// no fault that may end a log early: the decision about a transaction may be lost with the end of one log, and not
+/// with that of another.
+fn divide(prng: &mut Prng, plan: &mut Plan) {
+    if !once_in(prng, 4) {
+        return;
+    }
+    plan.store.shards = 2 + prng.below(2) as u32;
+    let unit = u64::from(plan.device.atomic_bytes / plan.device.page_bytes).max(1);
+    plan.device.pages = plan.device.pages.next_multiple_of(unit) * u64::from(plan.store.shards);
+    for generation in &mut plan.generations {
+        generation.faults.retain(|fault| !fault.kind.allows().lost_tail);
+        generation.recovery_faults.retain(|fault| !fault.kind.allows().lost_tail);
+    }
+    for step in steps(plan) {
+        match &mut step.work {
+            Work::Compact | Work::Backup => step.work = Work::Checkpoint,
+            Work::MakeTable { drops, .. } => *drops = false,
+            _ => {}
+        }
     }
 }
 

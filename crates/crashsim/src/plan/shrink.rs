@@ -99,6 +99,10 @@ fn settings() -> Vec<PlanChange> {
         Box::new(|plan| plan.registers = 1),
         Box::new(|plan| plan.accounts = 2),
         Box::new(|plan| plan.bulk_load = false),
+        Box::new(|plan| {
+            plan.device.pages /= u64::from(plan.store.shards);
+            plan.store.shards = 1;
+        }),
         Box::new(|plan| plan.store.replacement = "lru".to_owned()),
         Box::new(|plan| plan.store.write_back = "single".to_owned()),
         Box::new(|plan| plan.store.prefetch = "none".to_owned()),

@@ -54,6 +54,10 @@ fn a_thousand_seeds_cover_every_choice() {
     assert!(pressed(|plan| plan.store.log_pages < 70) > 100);
     assert!(pressed(|plan| plan.device.stalls.flush_times > 1) > 100);
     assert!(pressed(|plan| plan.device.uneven) > 50);
+    for shards in [2, 3] {
+        let of = plans.iter().filter(|plan| plan.store.shards == shards).count();
+        assert!((90..160).contains(&of), "{of} plans have {shards} shards");
+    }
     assert!(pressed(|plan| plan.store.place.contains("deltas")) > 50);
     assert!(pressed(|plan| plan.cut_in_create > Some(60)) > 50);
     assert!(pressed(|plan| plan.store.frames < 40 && plan.rounds > 0 && plan.store.place != "in-place") > 20);

@@ -55,6 +55,18 @@ fn a_missing_acknowledged_transaction_is_lost() {
     assert_eq!(kind(&history, &found(&history, &[1, 2]), TAIL), None);
 }
 
+/// The rule: shards lose their ends independently, but no shard keeps a commit behind one that it has lost.
+#[test]
+fn the_survivors_of_each_shard_are_a_prefix() {
+    let mut history = history(&[1, 2, 3]);
+    for (txn, shards) in history.txns.iter_mut().zip([0b001, 0b010, 0b110]) {
+        (txn.relaxed, txn.shards) = (true, shards);
+    }
+    assert_eq!(kind(&history, &found(&history, &[2, 3]), NOTHING), None);
+    assert_eq!(kind(&history, &found(&history, &[1]), NOTHING), None);
+    assert_eq!(kind(&history, &found(&history, &[1, 3]), NOTHING), Some(ViolationKind::NotAPrefix));
+}
+
 #[test]
 fn the_survivors_are_a_prefix() {
     let mut history = history(&[1, 2, 1]);

@@ -9,18 +9,28 @@ use crate::value::TableName;
 use crate::violation::{Violation, ViolationKind};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Executor, MemDevice};
-use fulgurite_engine::{Direction, Error, Extract, MemImage, Options, Store, restore};
-use std::collections::BTreeMap;
+use fulgurite_engine::{Direction, Error, Extract, MemImage, Options, Store, restore, sharded};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::rc::Rc;
 
 /// The beginning of the names of tables that are made and dropped.
 const PREFIX: &str = "beside-";
 
+/// Returns the store, which has one shard; no plan has such work for several.
+fn only(world: &World) -> &Store {
+    world.store.only().expect("the store has one shard")
+}
+
+/// Compacts the store.
+pub(super) async fn compact(world: &World) -> Result<(), Stop> {
+    only(world).compact().await.map(drop).map_err(|error| world.stop(&error))
+}
+
 /// Makes a backup and opens it on a drive of its own. It must be sound, and have one state of the accounts.
 pub(super) async fn back_up(world: &World) -> Result<(), Stop> {
     let image = MemImage::new(Vec::new());
-    world.store.backup(&image).await.map_err(|error| world.stop(&error))?;
+    only(world).backup(&image).await.map_err(|error| world.stop(&error))?;
     // A fault may have damaged the store.
     if !world.device.struck().is_empty() {
         return Ok(());
@@ -88,33 +98,34 @@ pub(super) async fn make_table(world: &World, rows: u32, len: usize, drops: bool
     advance(|table| table.is_filled = true);
     if drops {
         advance(|table| table.is_being_dropped = true);
-        world.store.drop_table(&name).await.map_err(stop)?;
+        only(world).drop_table(&name).await.map_err(stop)?;
         advance(|table| table.is_dropped = true);
     }
     Ok(())
 }
 
 /// Compares the tables after a restart with the progress of their clients. Returns the tables that are left.
-pub(super) async fn check_tables(store: &Store, tables: &Tables) -> Result<Tables, String> {
+pub(super) async fn check_tables(store: &sharded::Store, tables: &Tables) -> Result<Tables, String> {
     let text = |error: Error| error.to_string();
     let there = store.tables().await.map_err(text)?;
-    let there = there.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect::<BTreeMap<_, _>>();
-    if let Some(name) = there.keys().find(|name| !tables.contains_key(*name)) {
+    let there = there.into_iter().filter(|name| name.starts_with(PREFIX)).collect::<BTreeSet<_>>();
+    if let Some(name) = there.iter().find(|name| !tables.contains_key(*name)) {
         return Err(format!("nobody has made the table {name}"));
     }
     let mut left = Tables::new();
     for (name, progress) in tables {
-        let Some(table) = there.get(name) else {
+        if !there.contains(name) {
             if progress.is_made && !progress.is_being_dropped {
                 return Err(format!("the table {name} is gone"));
             }
             continue;
-        };
+        }
         if progress.is_dropped {
             return Err(format!("the table {name} is back"));
         }
-        let snapshot = store.snapshot();
-        let all = snapshot.scan(*table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
+        let table = store.table(name).await.map_err(text)?;
+        let snapshot = store.snapshot().await;
+        let all = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
         let found = all.all().await.map_err(text)?;
         let whole = (0..progress.rows).map(|row| (key(row), value(row, progress.len)));
         let is_empty = found.is_empty() && !progress.is_filled;

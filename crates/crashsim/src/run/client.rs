@@ -51,7 +51,7 @@ async fn perform(world: &World, client: u32, step: &Step) -> Result<(), Stop> {
         return outcome.map_err(|error| world.stop(&error));
     }
     match step.work {
-        Work::Compact => return world.store.compact().await.map(drop).map_err(|error| world.stop(&error)),
+        Work::Compact => return beside::compact(world).await,
         Work::Backup => return beside::back_up(world).await,
         Work::MakeTable { rows, len, drops } => return beside::make_table(world, rows, len, drops).await,
         _ => {}
@@ -63,7 +63,7 @@ async fn perform(world: &World, client: u32, step: &Step) -> Result<(), Stop> {
         | Work::IndexScan { snapshot, .. } => *snapshot,
         _ => false,
     };
-    let mut session = Session::begin(world, client, snapshot);
+    let mut session = Session::begin(world, client, snapshot).await;
     act(world, &mut session, &step.work).await?;
     if snapshot || step.rolls_back {
         session.leave();

@@ -20,8 +20,9 @@ use crate::recovery;
 use crate::value::{Key, TableName, Value, Version};
 use crate::violation::{Violation, ViolationKind};
 use fulgurite_base::Prng;
-use fulgurite_device::Executor;
-use fulgurite_engine::{Direction, Durability, Error, Options, Store};
+use fulgurite_device::{Executor, Handle};
+use fulgurite_engine::sharded::{Store, divide};
+use fulgurite_engine::{Direction, Durability, Error, Options};
 use progress::Tables;
 use session::Session;
 use std::cell::{Cell, RefCell};
@@ -153,6 +154,12 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Returns the handles of the shards on the drive.
+    fn handles(&self, executor: &Executor<CrashDevice>) -> Result<Vec<Handle>, Violation> {
+        divide(executor.handle(), self.plan.store.shards)
+            .map_err(|error| Violation::new(ViolationKind::Error, error.to_string()))
+    }
+
     fn restart(&mut self, cut_after: Option<u64>, faults: &[Fault]) -> Executor<CrashDevice> {
         self.report.cuts += 1;
         self.device.restart(cut_after, faults.to_vec(), BUDGET);
@@ -165,7 +172,7 @@ impl Run<'_> {
             let executor = self.restart(Some(events), &[]);
             let is_created = Rc::new(Cell::new(false));
             let filled = fill(
-                executor.handle(),
+                self.handles(&executor)?,
                 options.clone(),
                 self.device.clone(),
                 self.plan.clone(),
@@ -176,14 +183,15 @@ impl Run<'_> {
             drop(executor);
             // The power cut may leave a part of a store behind, and opening it may fail then, but must not hang.
             let executor = self.restart(None, &[]);
-            let part = check_part(executor.handle(), options.clone(), self.plan.clone(), is_created.get());
+            let part =
+                check_part(self.handles(&executor)?, options.clone(), self.plan.clone(), is_created.get());
             if let Some(Err(text)) = self.drive(&executor, "opening an incomplete store", part)? {
                 return Err(Violation::new(ViolationKind::Structure, text));
             }
         }
         let executor = self.restart(None, &[]);
         let create = fill(
-            executor.handle(),
+            self.handles(&executor)?,
             options.clone(),
             self.device.clone(),
             self.plan.clone(),
@@ -320,7 +328,8 @@ impl Run<'_> {
         let options = options(&self.store)?;
         for events in &generation.recovery_cuts {
             let executor = self.restart(Some(*events), &[]);
-            let opening = Store::open(executor.handle(), options.clone());
+            let handles = self.handles(&executor)?;
+            let opening = Store::open(handles, options.clone());
             let opened = self.drive(&executor, "recovery", async { opening.await.err() })?;
             self.refused(opened.flatten().filter(|error| !self.is_short(error)))?;
         }
@@ -378,9 +387,10 @@ impl Run<'_> {
             let executor = self.restart(None, faults);
             let (device, first_txn, initial, sum) =
                 (self.device.clone(), self.next_txn, self.versions(), self.sum);
-            let (handle, options, plan) = (executor.handle(), options(&self.store)?, self.store.clone());
+            let (handles, options, plan) =
+                (self.handles(&executor)?, options(&self.store)?, self.store.clone());
             let opening = async move {
-                let store = Store::open(handle, options).await?;
+                let store = Store::open(handles, options).await?;
                 World::new(store, device, first_txn, initial, sum, &plan).await
             };
             match self.drive(&executor, "opening", opening)? {
@@ -408,13 +418,13 @@ fn options(plan: &StorePlan) -> Result<Options, Violation> {
 /// Opens a store whose creation or filling was interrupted, and checks what is there. If `is_created`, the store must
 /// open.
 async fn check_part(
-    handle: fulgurite_device::Handle<CrashDevice>,
+    handles: Vec<Handle>,
     options: Options,
     plan: Plan,
     is_created: bool,
 ) -> Result<(), String> {
     let text = |error: Error| format!("an interrupted filling: {error}");
-    let store = match Store::open(handle, options).await {
+    let store = match Store::open(handles, options).await {
         Ok(store) => store,
         Err(error) => return if is_created { Err(text(error)) } else { Ok(()) },
     };
@@ -423,13 +433,13 @@ async fn check_part(
         return Err(format!("an interrupted filling leaves a problem: {problem}"));
     }
     let Ok(table) = store.table(TableName::Rows.text()).await else { return Ok(()) };
-    let (snapshot, mut rows) = (store.snapshot(), 0);
+    let (snapshot, mut rows) = (store.snapshot().await, 0);
     let mut scan = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
     while scan.next().await.map_err(text)?.is_some() {
         rows += 1;
     }
-    // A bulk load is atomic, and no row is inserted or deleted after it.
-    match plan.bulk_load && rows > 0 && rows != plan.rows {
+    // A bulk load of a shard is atomic, and no row is inserted or deleted after it.
+    match plan.bulk_load && plan.store.shards == 1 && rows > 0 && rows != plan.rows {
         true => Err(format!("{rows} of {} rows are loaded", plan.rows)),
         false => Ok(()),
     }
@@ -437,7 +447,7 @@ async fn check_part(
 
 /// Creates the store with its tables and initial records. Sets `is_created` once the empty store exists.
 async fn fill(
-    handle: fulgurite_device::Handle<CrashDevice>,
+    handles: Vec<Handle>,
     options: Options,
     device: CrashDevice,
     plan: Plan,
@@ -445,7 +455,7 @@ async fn fill(
     is_created: Rc<Cell<bool>>,
 ) -> Result<World, String> {
     let text = |error: Error| format!("making the store: {error}");
-    let store = Store::create(handle, options).await.map_err(text)?;
+    let store = Store::create(handles, options).await.map_err(text)?;
     is_created.set(true);
     let mut next = 1;
     let rows: Vec<Key> = (0..plan.rows).map(|number| Key::new(TableName::Rows, number * 2)).collect();
@@ -488,7 +498,7 @@ async fn fill(
 }
 
 async fn load(world: &World, keys: &[Key], row_bytes: usize) -> Result<(), Stop> {
-    let mut session = Session::begin(world, 0, false);
+    let mut session = Session::begin(world, 0, false).await;
     for key in keys {
         match key.table {
             TableName::Accounts => session.put(*key, AMOUNT, 40).await?,

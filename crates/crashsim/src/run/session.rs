@@ -4,7 +4,8 @@ use super::world::{Stop, World};
 use crate::history::{Action, Kind, Outcome};
 use crate::value::{Key, TableName, TxnId, Value, Version};
 use crate::violation::{Violation, ViolationKind};
-use fulgurite_engine::{Direction, Durability, Error, IndexRow, Snapshot, Transaction};
+use fulgurite_engine::sharded::{Snapshot, Transaction};
+use fulgurite_engine::{Direction, Durability, Error, IndexRow};
 use std::ops::Bound;
 
 /// The transaction or snapshot that executes the reads.
@@ -20,21 +21,23 @@ pub(super) struct Session<'w> {
     at: usize,
     id: TxnId,
     writes: u32,
+    /// The shards in which it has written, a bit for each.
+    shards: u64,
 }
 
 impl<'w> Session<'w> {
-    pub(super) fn begin(world: &'w World, client: u32, snapshot: bool) -> Session<'w> {
+    pub(super) async fn begin(world: &'w World, client: u32, snapshot: bool) -> Session<'w> {
         let id = world.next_txn();
         let kind = if snapshot { Kind::Snapshot } else { Kind::Locking };
         let at = world.history.borrow_mut().begin(id, client, kind);
         // The tick is taken before the call, so that the interval in the history contains the moment at which
         // the call takes effect.
         let reader = if snapshot {
-            Reader::Snapshot(world.store.snapshot())
+            Reader::Snapshot(world.store.snapshot().await)
         } else {
             Reader::Transaction(world.store.begin())
         };
-        Session { world, reader, at, id, writes: 0 }
+        Session { world, reader, at, id, writes: 0, shards: 0 }
     }
 
     fn note(&self, action: Action) {
@@ -155,7 +158,7 @@ impl<'w> Session<'w> {
     }
 
     pub(super) async fn put(&mut self, key: Key, amount: i64, len: usize) -> Result<(), Stop> {
-        let version = self.next_version();
+        let version = self.next_version(key);
         let bytes = Value { version, amount }.encode(len);
         let Reader::Transaction(txn) = &self.reader else { return Ok(()) };
         let done = txn.put(self.world.table(key.table), &key.bytes(), &bytes).await;
@@ -171,7 +174,7 @@ impl<'w> Session<'w> {
     }
 
     pub(super) async fn delete(&mut self, key: Key) -> Result<(), Stop> {
-        let version = self.next_version();
+        let version = self.next_version(key);
         let Reader::Transaction(txn) = &self.reader else { return Ok(()) };
         let done = txn.delete(self.world.table(key.table), &key.bytes()).await;
         self.known(done)?;
@@ -179,8 +182,9 @@ impl<'w> Session<'w> {
         Ok(())
     }
 
-    fn next_version(&mut self) -> Version {
+    fn next_version(&mut self, key: Key) -> Version {
         self.writes += 1;
+        self.shards |= 1 << self.world.store.shard_of(&key.bytes());
         Version::new(self.id, self.writes - 1)
     }
 
@@ -205,13 +209,14 @@ impl<'w> Session<'w> {
         if self.writes > 0 {
             self.put(Key::marker(self.id), 0, 0).await?;
         }
-        let Session { world, reader, at, .. } = self;
+        let Session { world, reader, at, shards, .. } = self;
         let Reader::Transaction(txn) = reader else { return Ok(()) };
         {
             let mut history = world.history.borrow_mut();
             let now = history.tick();
             history.txns[at].committing = Some(now);
-            history.txns[at].relaxed = durability == Durability::Relaxed;
+            history.txns[at].relaxed = durability == Durability::Relaxed && shards.count_ones() < 2;
+            history.txns[at].shards = shards;
         }
         let done = txn.commit_with(durability).await;
         let outcome = match &done {

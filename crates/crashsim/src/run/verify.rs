@@ -13,7 +13,7 @@ const READER: u32 = u32::MAX;
 /// Reads all records by scans in both directions, from a snapshot, and through the index. Differences between
 /// the results become violations of `world`.
 pub(super) async fn read_all(world: &World) -> Result<BTreeMap<Key, Value>, Stop> {
-    let session = Session::begin(world, READER, false);
+    let session = Session::begin(world, READER, false).await;
     let mut found = BTreeMap::new();
     for table in TableName::ALL {
         let most = if table == TableName::Markers { u32::MAX } else { 999_999 };
@@ -72,7 +72,7 @@ async fn compare_index(
 
 /// Checks that point reads from a snapshot return the records of `found`.
 async fn compare_snapshot(world: &World, found: &BTreeMap<Key, Value>) -> Result<(), Stop> {
-    let session = Session::begin(world, READER, true);
+    let session = Session::begin(world, READER, true).await;
     for (key, value) in found.iter().filter(|(key, _)| key.table != TableName::Markers) {
         let seen = session.get(*key, false).await?;
         if seen != Some(*value) {
