@@ -338,14 +338,16 @@ impl RecordCache {
         };
         let was_pending = self.ring.is_pending(old);
         // Keep the older LSN: the leaf also lacks the replaced value, which may be durable while the new
-        // value is not yet.
+        // value is not yet. The new value may be older in the log, if it was prepared before a copy of the replaced
+        // one.
         let (leaf, since) =
-            if was_pending { (self.ring.leaf(old), self.ring.since(old)) } else { (leaf, since) };
+            if was_pending { (self.ring.leaf(old), self.ring.since(old).min(since)) } else { (leaf, since) };
         let before = in_log(self.ring.entry(old));
         if self.ring.overwrite(old, entry.value) {
             self.ring.set_asked_for(old, true);
             if was_pending {
                 self.pending_bytes = self.pending_bytes + in_log(entry) - before;
+                self.ring.set_pending(old, since);
             } else {
                 self.begin_pending(old, leaf, since);
             }

@@ -304,3 +304,19 @@ fn a_leaf_with_many_pending_records_is_merged() {
     records.sweep(1, None);
     assert_eq!(records.ring.oldest_first().next(), first);
 }
+
+/// The rule: a pending record holds the log from the oldest record on that its leaf lacks. A write that was prepared
+/// before a copy of the value that it replaces is older in the log than the copy.
+#[test]
+fn a_write_that_is_older_than_a_copy_holds_the_log() {
+    for longer in [8, 80] {
+        let mut records = records(80_000, 1 << 20);
+        let (old, new) = (vec![1; 8], vec![2; longer]);
+        let entry = |value| Record { tree: 2, key: b"key", value };
+        assert!(records.put(entry(Some(&old)), PageId(7), Lsn(50)) == Put::Done);
+        records.carried(2, b"key", Lsn(200));
+        assert!(records.put(entry(Some(&new)), PageId(7), Lsn(100)) == Put::Done);
+        assert!(records.least() <= Some(Lsn(100)) && records.pending() == 1);
+        assert_eq!(records.forget(2, b"key"), Some(Lsn(100)));
+    }
+}
