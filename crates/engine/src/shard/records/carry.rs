@@ -111,13 +111,13 @@ impl Shard {
         Err(Error::Full { free, pages, needed: free + 1 })
     }
 
-    /// Returns the next operations to copy forward, from these keys. While a commit is in the log and not
-    /// applied, locked keys are left out: the commit may write such a key, and an older value behind its
-    /// record in the log would undo it. If every commit is applied, locked keys are copied too, because the
-    /// owner of a lock may be waiting for this log space.
+    /// Returns the next operations to copy forward, from these keys. While a commit or a prepared transaction is in the
+    /// log and not applied, locked keys are left out: it may write such a key, and an older value behind its record in
+    /// the log would undo it, or hold the log for less than the record. If every commit is applied, locked keys are
+    /// copied too, because the owner of a lock may be waiting for this log space.
     fn take_along(&self, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) -> Vec<Op> {
         let (records, locks) = (self.state.records(), self.transactions.locks());
-        let is_unapplied = self.transactions.commits().first_unapplied().is_some();
+        let is_unapplied = self.first_unapplied().is_some();
         let most = CARRIED_TOGETHER.min(self.room_to_carry());
         let (mut ops, mut bytes) = (Vec::new(), 0);
         while let Some((tree, key)) = keys.pop_front() {
