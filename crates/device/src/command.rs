@@ -328,8 +328,8 @@ pub trait Device {
     }
 
     /// Hands out a command that was submitted but not started, so that the caller can execute it itself. With
-    /// a tag, this function hands out the command with that tag; the others may be left to [`Park::submit`]. Without a tag,
-    /// it hands out a command only if it is the only one. The command stays in flight until
+    /// a tag, this function hands out the command with that tag; the others may be left to [`Park::submit`]. Without
+    /// a tag, it hands out a command only if it is the only one. The command stays in flight until
     /// [`Device::end_errand`].
     fn take_errand(&mut self, _tag: Option<Tag>) -> Option<Errand> {
         None

@@ -547,8 +547,8 @@ async fn first_bytes(handle: &Handle<MemDevice>) -> Vec<u8> {
     found
 }
 
-/// The rule: a part of a drive is a drive of its own. Its commands reach no page outside of it, and those that go beyond
-/// its end fail as they do at the end of a drive. A part of a part is no exception.
+/// The rule: a part of a drive is a drive of its own. Its commands reach no page outside of it, and those that go
+/// beyond its end fail as they do at the end of a drive. A part of a part is no exception.
 #[test]
 fn commands_of_a_part_stay_within_it() {
     const PAGES: u64 = 10;

@@ -66,8 +66,8 @@ fn work_beside(prng: &mut Prng, plan: &mut Plan) {
     }
 }
 
-/// Divides the store into two or three shards, in a quarter of the seeds. There is no work that only one store does, and
-/// no fault that may end a log early: the decision about a transaction may be lost with the end of one log, and not
+/// Divides the store into two or three shards, in a quarter of the seeds. There is no work that only one store does,
+/// and no fault that may end a log early: the decision about a transaction may be lost with the end of one log, and not
 /// with that of another.
 fn divide(prng: &mut Prng, plan: &mut Plan) {
     if !once_in(prng, 4) {

@@ -18,8 +18,8 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct Store(Rc<Shards>);
 
-/// Divides a drive into equal parts, one for each shard of a store; see [`Caps::pages_of_parts`]. The shard `n` works on
-/// the core `n` of the executor. One shard gets the whole drive, and no core of its own.
+/// Divides a drive into equal parts, one for each shard of a store; see [`Caps::pages_of_parts`]. The shard `n` works
+/// on the core `n` of the executor. One shard gets the whole drive, and no core of its own.
 ///
 /// Fails if the drive has too few pages.
 pub fn divide(handle: impl Into<Handle>, shards: u32) -> Result<Vec<Handle>, Error> {

@@ -223,6 +223,30 @@ mod tests {
         }
     }
 
+    /// The rule: a checkpoint copies no record forward that a prepared transaction will replace. Its operations are
+    /// before the copy in the log, and the copy would let the redo point pass them.
+    #[test]
+    fn a_record_that_a_prepared_transaction_replaces_is_not_copied() {
+        with_store(drive(), |store, table| async move {
+            // A write to a clean leaf stays in memory.
+            store.checkpoint().await.unwrap();
+            for key in [b"own", b"any"] {
+                let transaction = store.begin();
+                transaction.put(table, key, b"old").await.unwrap();
+                transaction.commit_with(Durability::Flush).await.unwrap();
+                // A record in use is copied, and its leaf is not read.
+                assert_eq!(get(&store, table, key).await, Some(b"old".to_vec()));
+            }
+            let transaction = store.begin();
+            transaction.put(table, b"own", b"new").await.unwrap();
+            assert!(transaction.admit().await.unwrap());
+            let lsn = transaction.prepare(ID).unwrap();
+            transaction.until_durable(lsn).await.unwrap();
+            store.0.settle_records(store.0.durable.log().tail()).await.unwrap();
+            assert_eq!(store.0.state.records().counters().carried, 1, "the other record is copied");
+        });
+    }
+
     /// The rule: a prepared transaction that is dropped is aborted. It leaves no lock, holds back no log and no close,
     /// and is not in doubt after a crash, even if the record that says so is lost.
     #[test]

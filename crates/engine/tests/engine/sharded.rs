@@ -307,8 +307,8 @@ fn a_transaction_of_one_shard_pays_nothing() {
     assert_eq!(costs[0], costs[1]);
 }
 
-/// The rule: a shard is opened only as what it is: a drive that is too small to be divided is refused, and so are shards
-/// in another order, a part of them, and one of several as a store.
+/// The rule: a shard is opened only as what it is: a drive that is too small to be divided is refused, and so are
+/// shards in another order, a part of them, and one of several as a store.
 #[test]
 fn shards_are_opened_as_they_were_created() {
     let executor = Executor::new(MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10)));

@@ -204,8 +204,8 @@ fn check_reuse_of_degree(benchmark: &BenchmarkConfig) -> Result<(), StackError> 
 }
 
 impl Stack {
-    /// Returns the least memory in bytes for the maps of pages out of place of all shards, given the options of each. It
-    /// is 0 if pages are in place, or if only the opened drive can tell.
+    /// Returns the least memory in bytes for the maps of pages out of place of all shards, given the options of each.
+    /// It is 0 if pages are in place, or if only the opened drive can tell.
     pub(crate) fn map_memory(&self, options: &Options, shards: u32) -> Result<u64, fulgurite_engine::Error> {
         match options.place {
             PlaceConfig::Auto(_) if self.device.is_real() => Ok(0),
