@@ -161,8 +161,9 @@ fn commands_outlive_the_thread_that_submitted_them() {
                     };
                     drive.submit(Command { tag: Tag(tag), operation }).unwrap();
                 }
-                // The deadline is in the past, so all commands are submitted to the kernel without waiting.
+                // The deadline is in the past, so all commands are left to `submit`.
                 drive.wait(Some(Nanos::ZERO), &mut done);
+                parker.submit();
                 drive
             };
             scope.spawn(submit).join().unwrap()
@@ -170,6 +171,7 @@ fn commands_outlive_the_thread_that_submitted_them() {
         while done.len() < COMMANDS {
             parker.park(None);
             drive.wait(Some(Nanos::ZERO), &mut done);
+            parker.submit();
         }
         assert!(done.iter().all(|completion| completion.status.is_ok()), "round {round}: {done:?}");
     }
