@@ -5,9 +5,8 @@ use fulgurite_device::Park;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Release};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicI32};
 
 /// Waits until a ring has completions, or until another thread ends the wait. Any thread can poll the ring's
 /// file.
@@ -17,16 +16,16 @@ pub(crate) struct RingParker {
     event: OwnedFd,
     /// Whether entries in the submission queue wait for [`RingParker::submit`].
     has_left: AtomicBool,
-    /// The error of a submission that can never succeed, until the device takes it.
-    error: Mutex<Option<io::Error>>,
+    /// The system's error code if it refuses to enter the ring; 0 if it does not.
+    refused: AtomicI32,
 }
 
 impl RingParker {
     /// Creates a parker for the ring with this file.
     pub(crate) fn new(ring: BorrowedFd<'_>) -> io::Result<RingParker> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let (has_left, error) = (AtomicBool::new(false), Mutex::default());
-        Ok(RingParker { ring: ring.try_clone_to_owned()?, event, has_left, error })
+        let (has_left, refused) = (AtomicBool::new(false), AtomicI32::new(0));
+        Ok(RingParker { ring: ring.try_clone_to_owned()?, event, has_left, refused })
     }
 
     /// Leaves the entries of the submission queue to the next [`Park::submit`].
@@ -34,16 +33,17 @@ impl RingParker {
         self.has_left.store(true, Release);
     }
 
-    /// Takes the error of a submission that can never succeed.
-    pub(crate) fn take_error(&self) -> Option<io::Error> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Returns the system's error code if it has refused a submission for good.
+    pub(crate) fn refused(&self) -> Option<i32> {
+        Some(self.refused.load(Acquire)).filter(|code| *code != 0)
     }
 }
 
-/// Whether a ring may be entered later although the system refused it now.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
+/// Returns the error code of a call that entered a ring, if no later call can succeed. An interrupted or busy call can
+/// be repeated.
+pub(crate) fn refusal(error: &io::Error) -> Option<i32> {
     let passes = [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ETIME];
-    error.raw_os_error().is_some_and(|code| passes.contains(&code))
+    Some(error.raw_os_error().unwrap_or(libc::EIO)).filter(|code| !passes.contains(code))
 }
 
 impl Park for RingParker {
@@ -77,13 +77,13 @@ impl Park for RingParker {
         if outcome >= 0 {
             return;
         }
-        let error = io::Error::last_os_error();
-        if is_passing(&error) {
-            self.leave();
-        } else {
-            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            // The device ends the commands in its next wait.
-            self.unpark();
+        match refusal(&io::Error::last_os_error()) {
+            None => self.leave(),
+            Some(code) => {
+                self.refused.store(code, Release);
+                // The device ends the commands in its next wait.
+                self.unpark();
+            }
         }
     }
 

@@ -9,7 +9,7 @@
 //! plain system call: see [`Device::take_errand`].
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError, write_flags};
-use crate::parker::{RingParker, is_passing};
+use crate::parker::{RingParker, refusal};
 use crate::psync::perform;
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
@@ -194,20 +194,10 @@ impl UringDevice {
         self.entered(outcome);
     }
 
-    /// Leaves the queued entries to the thread that holds the device, which submits them when it has released the
-    /// lock ([`fulgurite_device::Park::submit`]). A device of a single thread submits them at once.
-    fn leave(&mut self) {
-        match &self.parker {
-            Some(parker) => parker.leave(),
-            None => self.hand_over(),
-        }
-    }
-
     /// Notes the outcome of entering the ring. An interrupted or busy call is repeated by the caller; any other
     /// error would return for ever.
     fn entered(&mut self, outcome: std::io::Result<usize>) {
-        let error = outcome.err().filter(|error| !is_passing(error));
-        self.refused = self.refused.or(error.map(|error| error.raw_os_error().unwrap_or(libc::EIO)));
+        self.refused = self.refused.or(outcome.err().and_then(|error| refusal(&error)));
     }
 
     /// Ends all commands with the error of a ring that the system refuses to enter.
@@ -368,7 +358,7 @@ impl Device for UringDevice {
     }
 
     fn take_errand(&mut self, tag: Option<Tag>) -> Option<Errand> {
-        self.parker.as_ref()?;
+        let parker = Arc::clone(self.parker.as_ref()?);
         // Only these commands may be errands: a trim may take long, and a command without a buffer would use
         // the scratch buffer, which threads must not share.
         let fits = |command: &Command| match &command.operation {
@@ -384,7 +374,7 @@ impl Device for UringDevice {
         if !self.fresh.is_empty() {
             self.begin_fresh();
             // If their submission fails, the next wait submits the commands, or ends them.
-            self.leave();
+            parker.leave();
         }
         let (file, caps) = (Arc::clone(&self.drive.file), self.drive.caps.clone());
         let scratch = Arc::clone(&self.scratch);
@@ -398,9 +388,7 @@ impl Device for UringDevice {
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         let before = completions.len();
         let at = self.now();
-        if let Some(error) = self.parker.as_ref().and_then(|parker| parker.take_error()) {
-            self.entered(Err(error));
-        }
+        self.refused = self.refused.or(self.parker.as_ref().and_then(|parker| parker.refused()));
         self.begin_fresh();
         completions.extend(self.answered.drain(..).map(|(tag, status)| Completion { tag, at, status }));
         self.reap(completions);
@@ -409,16 +397,15 @@ impl Device for UringDevice {
             // The commands are submitted now, so that the kernel executes them while the caller handles the
             // completions. (For a ring of a single thread, completions may also appear only when the kernel
             // is entered.)
-            if self.parker.is_some() && self.ring.submission().is_empty() {
-                return;
+            match &self.parker {
+                Some(_) if self.ring.submission().is_empty() => {}
+                // A caller that does not want to wait holds a lock; its thread submits the commands later.
+                Some(parker) if is_late => parker.leave(),
+                _ => {
+                    self.hand_over();
+                    self.reap(completions);
+                }
             }
-            // A caller that does not want to wait comes from a lock.
-            if is_late {
-                self.leave();
-            } else {
-                self.hand_over();
-            }
-            self.reap(completions);
             return;
         }
         while completions.len() == before && !is_late {

@@ -5,6 +5,47 @@ use crate::wait::together;
 use crate::{Direction, Error, IndexRow, Record, StoreFuture};
 use std::cell::Cell;
 
+/// The scan of a shard, which returns its items in order.
+trait Sorted<'a>: Sized + 'a {
+    type Item: 'a;
+
+    fn limit(self, items: usize) -> Self;
+
+    async fn next(&mut self) -> Result<Option<Self::Item>, Error>;
+
+    fn all(self) -> StoreFuture<'a, Vec<Self::Item>>;
+
+    /// Returns the keys that items are ordered by.
+    fn order(item: &Self::Item) -> (&[u8], &[u8]);
+}
+
+macro_rules! sorted {
+    ($scan:ident, $item:ty, |$entry:ident| $order:expr) => {
+        impl<'a> Sorted<'a> for crate::$scan<'a> {
+            type Item = $item;
+
+            fn limit(self, items: usize) -> Self {
+                crate::$scan::limit(self, items)
+            }
+
+            async fn next(&mut self) -> Result<Option<$item>, Error> {
+                crate::$scan::next(self).await
+            }
+
+            fn all(self) -> StoreFuture<'a, Vec<$item>> {
+                crate::$scan::all(self)
+            }
+
+            fn order($entry: &$item) -> (&[u8], &[u8]) {
+                $order
+            }
+        }
+    };
+}
+
+sorted!(Scan, Record, |record| (&record.0, &[]));
+sorted!(IndexScan, IndexRow, |row| (&row.index_key, &row.key));
+
 /// The scan of a shard, with its next item.
 struct Part<S, T> {
     scan: S,
@@ -13,9 +54,9 @@ struct Part<S, T> {
 }
 
 /// The scans of all shards.
-struct Parts<'a, S, T> {
+struct Parts<'a, S: Sorted<'a>> {
     direction: Direction,
-    each: Vec<Part<S, T>>,
+    each: Vec<Part<S, S::Item>>,
     /// The number of items that may still be returned.
     left: usize,
     /// The shard in which the transaction of the scan was aborted; `None` for the scan of a snapshot.
@@ -24,7 +65,7 @@ struct Parts<'a, S, T> {
     refused: Result<(), Error>,
 }
 
-impl<'a, S, T> Parts<'a, S, T> {
+impl<'a, S: Sorted<'a>> Parts<'a, S> {
     fn new(
         scans: Result<Vec<S>, Error>,
         direction: Direction,
@@ -50,11 +91,15 @@ impl<'a, S, T> Parts<'a, S, T> {
         self
     }
 
+    fn limit(self, items: usize) -> Self {
+        Parts { left: items, ..self.map(|scan| scan.limit(items)) }
+    }
+
     /// Fetches the next item of each shard that has none. A snapshot fetches from all of them at the same time; a
     /// transaction does not, because it can wait for only one lock at a time.
-    async fn fill(&mut self, next: impl AsyncFn(&mut S) -> Result<Option<T>, Error>) -> Result<(), Error> {
-        let fill = async |part: &mut Part<S, T>| {
-            part.head = next(&mut part.scan).await?;
+    async fn fill(&mut self) -> Result<(), Error> {
+        let fill = async |part: &mut Part<S, S::Item>| {
+            part.head = part.scan.next().await?;
             part.ended = part.head.is_none();
             Ok(())
         };
@@ -75,20 +120,43 @@ impl<'a, S, T> Parts<'a, S, T> {
         Ok(())
     }
 
-    /// Returns the shard whose next item comes first; `None` at the end of all scans.
-    fn first<'k, K: Ord>(&'k self, key: impl Fn(&'k T) -> K) -> Option<usize> {
-        let heads = self.each.iter().enumerate();
-        first(heads.filter_map(|(shard, part)| Some((key(part.head.as_ref()?), shard))), self.direction)
+    /// Returns the next item; `None` at the end of all scans.
+    fn next(&mut self) -> StoreFuture<'_, Option<S::Item>> {
+        Box::pin(async move {
+            if let [only] = &mut self.each[..] {
+                return only.scan.next().await;
+            }
+            self.refused.clone()?;
+            if self.left == 0 {
+                return Ok(None);
+            }
+            self.fill().await?;
+            let heads = self.each.iter().enumerate();
+            let heads = heads.filter_map(|(shard, part)| Some((S::order(part.head.as_ref()?), shard)));
+            let Some(shard) = first(heads, self.direction) else { return Ok(None) };
+            self.left -= 1;
+            Ok(self.each[shard].head.take())
+        })
     }
 
-    fn take(&mut self, shard: usize) -> Option<T> {
-        self.left -= 1;
-        self.each[shard].head.take()
+    fn all(mut self) -> StoreFuture<'a, Vec<S::Item>> {
+        if self.each.len() == 1
+            && let Some(only) = self.each.pop()
+        {
+            return only.scan.all();
+        }
+        Box::pin(async move {
+            let mut items = Vec::new();
+            while let Some(item) = self.next().await? {
+                items.push(item);
+            }
+            Ok(items)
+        })
     }
 }
 
 /// A scan of a range of keys, in order over all shards. It holds no latch between two calls.
-pub struct Scan<'a>(Parts<'a, crate::Scan<'a>, Record>);
+pub struct Scan<'a>(Parts<'a, crate::Scan<'a>>);
 
 impl<'a> Scan<'a> {
     pub(super) fn new(
@@ -101,9 +169,7 @@ impl<'a> Scan<'a> {
 
     /// Ends the scan after `records` records; see [`crate::Scan::limit`]. Call it before the first record is read.
     pub fn limit(self, records: usize) -> Self {
-        let mut parts = self.0.map(|scan| scan.limit(records));
-        parts.left = records;
-        Scan(parts)
+        Scan(self.0.limit(records))
     }
 
     /// Sets the number of leaves that are read at once in each shard; see [`crate::Scan::degree`].
@@ -113,43 +179,17 @@ impl<'a> Scan<'a> {
 
     /// Returns the next record; `None` at the end of the scan.
     pub async fn next(&mut self) -> Result<Option<Record>, Error> {
-        self.next_record().await
-    }
-
-    fn next_record(&mut self) -> StoreFuture<'_, Option<Record>> {
-        Box::pin(async move {
-            if let [only] = &mut self.0.each[..] {
-                return only.scan.next().await;
-            }
-            self.0.refused.clone()?;
-            if self.0.left == 0 {
-                return Ok(None);
-            }
-            self.0.fill(async |scan: &mut crate::Scan<'a>| scan.next().await).await?;
-            let first = self.0.first(|(key, _)| &key[..]);
-            Ok(first.and_then(|shard| self.0.take(shard)))
-        })
+        self.0.next().await
     }
 
     /// Returns all remaining records.
-    pub fn all(mut self) -> StoreFuture<'a, Vec<Record>> {
-        if self.0.each.len() == 1
-            && let Some(only) = self.0.each.pop()
-        {
-            return only.scan.all();
-        }
-        Box::pin(async move {
-            let mut records = Vec::new();
-            while let Some(record) = self.next().await? {
-                records.push(record);
-            }
-            Ok(records)
-        })
+    pub fn all(self) -> StoreFuture<'a, Vec<Record>> {
+        self.0.all()
     }
 }
 
 /// A scan of an index, in the order of the index over all shards. It returns the rows that the index entries refer to.
-pub struct IndexScan<'a>(Parts<'a, crate::IndexScan<'a>, IndexRow>);
+pub struct IndexScan<'a>(Parts<'a, crate::IndexScan<'a>>);
 
 impl<'a> IndexScan<'a> {
     pub(super) fn new(
@@ -162,9 +202,7 @@ impl<'a> IndexScan<'a> {
 
     /// Ends the scan after `rows` rows; see [`crate::IndexScan::limit`]. Call it before the first row is read.
     pub fn limit(self, rows: usize) -> Self {
-        let mut parts = self.0.map(|scan| scan.limit(rows));
-        parts.left = rows;
-        IndexScan(parts)
+        IndexScan(self.0.limit(rows))
     }
 
     /// Sets the number of rows whose leaves are read at once, in all shards together; see
@@ -176,37 +214,11 @@ impl<'a> IndexScan<'a> {
 
     /// Returns the next row; `None` at the end of the scan.
     pub async fn next(&mut self) -> Result<Option<IndexRow>, Error> {
-        self.next_row().await
-    }
-
-    fn next_row(&mut self) -> StoreFuture<'_, Option<IndexRow>> {
-        Box::pin(async move {
-            if let [only] = &mut self.0.each[..] {
-                return only.scan.next().await;
-            }
-            self.0.refused.clone()?;
-            if self.0.left == 0 {
-                return Ok(None);
-            }
-            self.0.fill(async |scan: &mut crate::IndexScan<'a>| scan.next().await).await?;
-            let first = self.0.first(|row| (&row.index_key[..], &row.key[..]));
-            Ok(first.and_then(|shard| self.0.take(shard)))
-        })
+        self.0.next().await
     }
 
     /// Returns all remaining rows.
-    pub fn all(mut self) -> StoreFuture<'a, Vec<IndexRow>> {
-        if self.0.each.len() == 1
-            && let Some(only) = self.0.each.pop()
-        {
-            return only.scan.all();
-        }
-        Box::pin(async move {
-            let mut rows = Vec::new();
-            while let Some(row) = self.next().await? {
-                rows.push(row);
-            }
-            Ok(rows)
-        })
+    pub fn all(self) -> StoreFuture<'a, Vec<IndexRow>> {
+        self.0.all()
     }
 }

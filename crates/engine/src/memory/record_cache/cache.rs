@@ -4,7 +4,7 @@ use super::cost::{LEAST_COST, hash, in_log, reserved_for_deletes, with_tables};
 use super::division::Division;
 use super::merge_threshold::MergeThreshold;
 use super::ring::{Record, Ring, Slot};
-use super::tables::{KeyTable, Leaves};
+use super::tables::{KeyTable, Leaves, Pending};
 use crate::Lsn;
 use crate::options::FRAME_TABLES;
 use fulgurite_base::PageId;
@@ -451,7 +451,7 @@ impl RecordCache {
 
     /// Whether a leaf lacks pending records.
     pub(crate) fn lacks(&self, leaf: PageId) -> bool {
-        u32::try_from(leaf.0).is_ok_and(|leaf| self.leaves.get(leaf).is_some())
+        self.pending_of(leaf).is_some()
     }
 
     /// Iterates over the pending records of a leaf, in no particular order.
@@ -460,15 +460,19 @@ impl RecordCache {
     }
 
     pub(crate) fn list_of(&self, leaf: PageId) -> impl Iterator<Item = Slot> {
-        let pending = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf));
-        std::iter::successors(pending.map(|pending| pending.first), |slot| self.ring.next(*slot))
+        std::iter::successors(self.pending_of(leaf).map(|pending| pending.first), |slot| {
+            self.ring.next(*slot)
+        })
+    }
+
+    fn pending_of(&self, leaf: PageId) -> Option<Pending> {
+        u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf))
     }
 
     /// Whether the pending records of a leaf take twice the bytes of a page. They cannot all replace records
     /// of the leaf, so the leaf must be split.
     pub(crate) fn lacks_two_pages(&self, leaf: PageId, page_bytes: u32) -> bool {
-        let pending = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf));
-        pending.is_some_and(|pending| pending.bytes >= 2 * page_bytes)
+        self.pending_of(leaf).is_some_and(|pending| pending.bytes >= 2 * page_bytes)
     }
 
     /// Returns all leaves with pending records, in the order of their page numbers.
