@@ -77,8 +77,9 @@ fn check_mapping(ftl: &Ftl) -> Result<(), CheckError> {
 fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
     let pages = ftl.config().segment_pages;
     for segment in 0..ftl.config().segments {
-        let bits =
-            (segment * pages..(segment + 1) * pages).filter(|ppn| ftl.map.is_valid(Ppn(*ppn))).count() as u32;
+        let end = (segment + 1) * pages;
+        let words = (segment * pages..end).step_by(64);
+        let bits = words.map(|ppn| ftl.map.valid_bits(Ppn(ppn), 64.min(end - ppn)).count_ones()).sum();
         let counted = ftl.segments.valid(SegmentId(segment));
         if bits != counted {
             return Err(CheckError::ValidCount { segment, counted, bits });

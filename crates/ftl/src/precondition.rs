@@ -24,6 +24,9 @@ impl Choice for Precondition {
 }
 
 const WINDOWS_AT_MOST: u32 = 20;
+/// The number of requests that are drawn before they are written, so that their map entries arrive in the
+/// processor's cache in time. A random look-up took a third of the preconditioning.
+const AHEAD: usize = 16;
 
 /// Preconditions `ftl`. `write` is called with the first logical page and the number of pages; each overwrite
 /// has `request_pages` pages. Takes no virtual time.
@@ -46,8 +49,13 @@ pub fn precondition(
         return;
     }
     let mut prng = Prng::new(seed, "precondition");
+    let mut draw = || prng.below(u64::from(requests)) as u32 * request_pages;
+    let mut ahead: [u32; AHEAD] = std::array::from_fn(|_| draw());
+    let mut turn = 0;
     until_steady(ftl, requests.div_ceil(2), request_pages, |ftl| {
-        let first = prng.below(u64::from(requests)) as u32 * request_pages;
+        let first = std::mem::replace(&mut ahead[turn], draw());
+        ftl.prefetch(ahead[turn]);
+        turn = (turn + 1) % AHEAD;
         write(ftl, first, request_pages);
     });
 }
