@@ -1,6 +1,7 @@
 //! Tests of the suites of `profile`, and of `calibrate`, which fits a drive to what a suite measured.
 
 use crate::folder::{Folder, number};
+use serde_json::Value;
 
 /// A drive of 16 dies that preconditions in no time. It programs some 78,000 pages per second.
 const SMALL: &str =
@@ -101,23 +102,21 @@ fn a_drive_is_fitted_to_measurements() {
         .stdout;
     let folder = folder.with("measured.csv", &csv);
     let start = format!("{SMALL},program_us=300").replace("latency_us=20", "latency_us=60");
-    let error = |evaluations: &str, part: &str| {
+    let errors = |evaluations: &str| {
         let asked = format!(
             "calibrate measured.csv -o twin.toml --start {start} --check 30K --evaluations {evaluations} \
              --free program_us,read_latency_us"
         );
         let rows = folder.rows(&asked);
-        let of_part: Vec<f64> = rows
-            .iter()
-            .filter(|row| {
-                row["part"] == part && row["figure"].as_str().is_some_and(|name| name.ends_with("p50_ns"))
-            })
-            .map(|row| number(row, "deviation").abs())
-            .collect();
-        of_part.iter().sum::<f64>() / of_part.len() as f64
+        ["fitted", "predicted"].map(|part| {
+            let is_median =
+                |row: &&Value| row["figure"].as_str().is_some_and(|name| name.ends_with("p50_ns"));
+            let of_part = rows.iter().filter(|row| row["part"] == part).filter(is_median);
+            let errors: Vec<f64> = of_part.map(|row| number(row, "deviation").abs()).collect();
+            errors.iter().sum::<f64>() / errors.len() as f64
+        })
     };
-    let before = ["fitted", "predicted"].map(|part| error("1", part));
-    let after = ["fitted", "predicted"].map(|part| error("40", part));
+    let (before, after) = (errors("1"), errors("40"));
     assert!(after[0] < 0.3 * before[0] && after[1] < 0.3 * before[1], "{before:?} {after:?}");
     let row = folder.rows("replay zipf --users 1 --ops 100 --device twin.toml").remove(0);
     assert_eq!(row["device"], "twin.toml");

@@ -247,6 +247,33 @@ mod tests {
         });
     }
 
+    /// The rule: a checkpoint copies no record forward from behind a prepared transaction. The redo point cannot pass
+    /// the transaction, so the copy would spend the record's reserved log space and free none.
+    #[test]
+    fn a_record_behind_a_prepared_transaction_is_not_copied() {
+        with_store(drive(), |store, table| async move {
+            store.checkpoint().await.unwrap();
+            let prepared = store.begin();
+            prepared.put(table, b"own", b"new").await.unwrap();
+            assert!(prepared.admit().await.unwrap());
+            let lsn = prepared.prepare(ID).unwrap();
+            prepared.until_durable(lsn).await.unwrap();
+            let behind = store.begin();
+            behind.put(table, b"any", b"old").await.unwrap();
+            behind.commit_with(Durability::Flush).await.unwrap();
+            assert_eq!(get(&store, table, b"any").await, Some(b"old".to_vec()));
+            let settle = async || {
+                store.0.settle_records(store.0.durable.log().tail()).await.unwrap();
+                store.0.state.records().counters().carried
+            };
+            assert_eq!(settle().await, 0);
+            drop(prepared);
+            // The record was not in use since the last checkpoint, so it is used again.
+            assert_eq!(get(&store, table, b"any").await, Some(b"old".to_vec()));
+            assert_eq!(settle().await, 1, "nothing holds back the redo point");
+        });
+    }
+
     /// The rule: a prepared transaction that is dropped is aborted. It leaves no lock, holds back no log and no close,
     /// and is not in doubt after a crash, even if the record that says so is lost.
     #[test]
