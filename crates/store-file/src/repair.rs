@@ -13,8 +13,9 @@ use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_uring::DriveOptions;
 use std::path::Path;
 
-/// The largest number of retries. Each retry has a new store that is twice as large as the last one.
-const MOST_TRIES: u32 = 6;
+/// The largest number of retries. Each retry has a new store that is twice as large as the last one. So many make the
+/// shortest piece of a store as long as its log and its pages need.
+const MOST_TRIES: u32 = 13;
 /// The unit of the size of a new file in bytes, which is the largest page size.
 const UNIT: u64 = 64 << 10;
 

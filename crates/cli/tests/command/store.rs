@@ -492,12 +492,16 @@ fn a_store_that_does_not_open_is_repaired() {
 #[test]
 fn a_repair_without_a_table_makes_no_file() {
     let folder = Folder::new();
-    loaded(&folder, "a", &rows(100));
-    fs::write(folder.0.join("cut"), &folder.read("a")[..8192]).unwrap();
-    let said =
-        refused(&folder, "repair cut out", 1, &["cut has no table that can be read", "out was not made"]);
-    assert!(!said.stderr.contains("the rest is in"), "{}", said.stderr);
-    assert!(!folder.0.join("out").exists());
+    loaded(&folder, "small", &rows(100));
+    fed(&folder, "load usual t", b"key,value\n");
+    for whole in ["small", "usual"] {
+        fs::rename(folder.0.join(whole), folder.0.join("cut")).unwrap();
+        fs::OpenOptions::new().write(true).open(folder.0.join("cut")).unwrap().set_len(8192).unwrap();
+        let sentences = ["cut has no table that can be read", "out was not made"];
+        let said = refused(&folder, "repair cut out", 1, &sentences);
+        assert!(!said.stderr.contains("the rest is in"), "{}", said.stderr);
+        assert!(!folder.0.join("out").exists());
+    }
 }
 
 #[test]
