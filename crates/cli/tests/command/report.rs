@@ -33,7 +33,8 @@ fn every_command_with_rows_writes_a_page() {
         ("bench ycsb-a --ops 500 --users 1,8", "bench: ycsb-a on p4510", "Latency of commits"),
         ("profile optane", "profile: optane", "Most requests per second"),
         (
-            "advise zipf --device optane --pages 500 --ops 3000 --replacement lru,arc --write-back single --prefetch none",
+            "advise zipf --device optane --pages 500 --ops 3K --replacement lru,arc --write-back single \
+             --prefetch none",
             "advise: zipf on optane",
             "Throughput with the advice and without",
         ),
