@@ -493,7 +493,7 @@ fn a_store_that_does_not_open_is_repaired() {
 fn a_repair_without_a_table_makes_no_file() {
     let folder = Folder::new();
     loaded(&folder, "small", &rows(100));
-    fed(&folder, "load usual t", b"key,value\n");
+    fed(&folder, "load usual t --size 256MiB", b"key,value\n");
     for whole in ["small", "usual"] {
         fs::rename(folder.0.join(whole), folder.0.join("cut")).unwrap();
         fs::OpenOptions::new().write(true).open(folder.0.join("cut")).unwrap().set_len(8192).unwrap();

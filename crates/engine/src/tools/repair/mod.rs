@@ -241,9 +241,10 @@ fn repair_onto(from: &dyn Source, to: Handle, options: Options) -> StoreFuture<'
         let mut report = RepairReport { guessed, log: damage, in_doubt, ..RepairReport::default() };
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
         let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
+        // Before the search through all pages, since a drive that is too small for the store is refused here.
+        let store = Store::create(to, options).await?;
         let pages = Pages::new(from, superblock, log).await;
         let trees = Trees::find(&pages).await?;
-        let store = Store::create(to, options).await?;
         let large = Large::new(&pages, trees.large);
         for Found { name, tree, segments } in trees.tables {
             let mut table = TableRepair { name, ..TableRepair::default() };
