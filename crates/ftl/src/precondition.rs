@@ -25,7 +25,7 @@ impl Choice for Precondition {
 
 const WINDOWS_AT_MOST: u32 = 20;
 /// The number of requests that are drawn before they are written, so that their map entries arrive in the
-/// processor's cache in time. A random look-up took a third of the preconditioning.
+/// processor's cache in time. Without that, the wait for random entries is a third of the preconditioning.
 const AHEAD: usize = 16;
 
 /// Preconditions `ftl`. `write` is called with the first logical page and the number of pages; each overwrite
