@@ -321,6 +321,13 @@ pub trait Device {
     /// deadline has passed, a device with a parker may leave commands to [`Park::submit`].
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>);
 
+    /// Returns the time on the device's clock at which [`Device::wait`] would next have something to do. It is
+    /// never before [`Device::now`]. It is `None` if nothing is in progress, or if only waiting can tell, as on
+    /// a real drive. A caller that keeps the clock in step with another one waits until this time.
+    fn next_event(&self) -> Option<Nanos> {
+        None
+    }
+
     /// Returns a way to wait for the device while other threads use it; `None` if only [`Device::wait`] can
     /// wait.
     fn parker(&self) -> Option<Arc<dyn Park>> {

@@ -33,6 +33,12 @@ pub fn check<D: Device + 'static>(make: impl Fn() -> D) {
     }
 }
 
+/// Runs every check of [`check`], and those of a simulated device, whose events the caller can foresee.
+pub fn check_simulated<D: Device + 'static>(make: impl Fn() -> D) {
+    check(&make);
+    waiting_for_each_event_reaches_the_same_completions(make(), make());
+}
+
 fn submit<D: Device>(device: &mut D, tag: u64, operation: Operation) {
     device.submit(Command { tag: Tag(tag), operation }).expect("the queue has room");
 }
@@ -80,6 +86,56 @@ fn a_full_queue_hands_the_command_back<D: Device>(mut device: D) {
     let completed = drain(&mut device, 1).len();
     device.submit(command).expect("a completion makes room");
     drain(&mut device, depth as usize + 1 - completed);
+}
+
+/// Waits until the next event of `device`. Checks that nothing happens before that time, that the clock stops
+/// at it, and that the event is over then.
+fn reach_next_event<D: Device>(device: &mut D, completions: &mut Vec<Completion>) {
+    let next = device.next_event().expect("the next event is known while a command is in flight");
+    let before = completions.len();
+    assert!(next >= device.now(), "an event at {next:?} is past at {:?}", device.now());
+    if next > device.now() {
+        device.wait(Some(next - Nanos(1)), completions);
+        assert_eq!(completions.len(), before, "a completion before the next event, which is at {next:?}");
+        assert_eq!(device.next_event(), Some(next), "an event before the next event");
+    }
+    device.wait(Some(next), completions);
+    assert_eq!(device.now(), next, "an event stopped the clock before the next event");
+    assert!(completions.len() > before || device.next_event() != Some(next), "nothing happened at {next:?}");
+}
+
+/// Checks that a caller that waits until each next event gets the completions that a caller without a deadline
+/// gets, at the same times. Both callers have a device of the same description.
+fn waiting_for_each_event_reaches_the_same_completions<D: Device>(mut one: D, mut other: D) {
+    // More events than this for a few commands mean that the device tells of events that do not exist.
+    const EVENTS_AT_MOST: usize = 10_000;
+    for round in 0..60 {
+        for device in [&mut one, &mut other] {
+            let last = if round % 5 == 0 { Operation::Flush } else { Operation::write(Lpn(round), 2) };
+            submit(device, 0, Operation::write(Lpn(round * 7 % 61), 3));
+            submit(device, 1, Operation::read(Lpn(round * 11 % 64), 1));
+            submit(device, 2, Operation::Trim { lpn: Lpn(round * 13 % 64), pages: 1 });
+            submit(device, 3, last);
+        }
+        let (expected, mut reached) = (drain(&mut one, 4), Vec::new());
+        let mut events = 0;
+        while reached.len() < 4 {
+            reach_next_event(&mut other, &mut reached);
+            events += 1;
+            assert!(events < EVENTS_AT_MOST, "more than {EVENTS_AT_MOST} events");
+        }
+        assert_eq!(reached, expected, "round {round}");
+        assert_eq!(other.now(), one.now(), "round {round}");
+        // The device may also have work of its own, which an idle wait passes.
+        let deadline = one.now() + Nanos::from_micros(50);
+        let mut more = Vec::new();
+        one.wait(Some(deadline), &mut more);
+        while other.next_event().is_some_and(|at| at <= deadline) {
+            reach_next_event(&mut other, &mut more);
+        }
+        other.wait(Some(deadline), &mut more);
+        assert_eq!((more, other.next_event()), (Vec::new(), one.next_event()), "round {round}, idle");
+    }
 }
 
 fn malformed_commands_complete_with_their_error<D: Device>(mut device: D) {

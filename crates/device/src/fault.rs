@@ -81,6 +81,10 @@ impl<D: Device> Device for FaultDevice<D> {
         Ok(())
     }
 
+    fn next_event(&self) -> Option<Nanos> {
+        self.inner.next_event()
+    }
+
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         let mut arrived = Vec::new();
         self.inner.wait(deadline, &mut arrived);

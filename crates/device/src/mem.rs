@@ -109,6 +109,10 @@ impl Device for MemDevice {
         Ok(())
     }
 
+    fn next_event(&self) -> Option<Nanos> {
+        self.pending.peek().map(|Reverse((at, _))| *at)
+    }
+
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         // The clock does not go back if the deadline has already passed.
         let deadline = deadline.map(|deadline| deadline.max(self.now));

@@ -25,13 +25,13 @@ fn run_reads<D: Device + 'static>(device: D) -> Result<Vec<Result<(), IoError>>,
 
 #[test]
 fn the_ideal_drive_conforms() {
-    conformance::check(mem);
-    conformance::check(|| MemDevice::new(64, 4096, 4, Nanos::ZERO));
+    conformance::check_simulated(mem);
+    conformance::check_simulated(|| MemDevice::new(64, 4096, 4, Nanos::ZERO));
 }
 
 #[test]
 fn a_transparent_fault_device_conforms() {
-    conformance::check(|| FaultDevice::new(mem(), Vec::new()));
+    conformance::check_simulated(|| FaultDevice::new(mem(), Vec::new()));
 }
 
 #[test]

@@ -318,6 +318,21 @@ impl<D: Device> Device for LogDevice<D> {
         self.below.register(arena);
     }
 
+    fn next_event(&self) -> Option<Nanos> {
+        let now = self.now();
+        let in_flight = self.parts.len() - self.queued.len();
+        let has_room = in_flight < self.below.caps().queue_depth as usize;
+        if !self.done.is_empty() || !self.queued.is_empty() && has_room {
+            return Some(now);
+        }
+        let below = self.below.next_event();
+        // If the drive below cannot tell when its commands end, they may end before a write becomes urgent.
+        if below.is_none() && in_flight > 0 {
+            return None;
+        }
+        below.into_iter().chain(self.gate.urgent_at()).min().map(|at| at.max(now))
+    }
+
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         while self.done.is_empty() {
             self.hand_down();
@@ -403,10 +418,14 @@ mod tests {
     /// Returns a layer of few pages above a drive on which every command takes 10 µs. The layer collects by
     /// `schedule`, one page at a time.
     fn pressed(schedule: Schedule, urgent: Nanos) -> LogDevice<MemDevice> {
+        pressed_above(MemDevice::new(256, 512, 32, Nanos::from_micros(10)), schedule, urgent)
+    }
+
+    fn pressed_above<D: Device>(below: D, schedule: Schedule, urgent: Nanos) -> LogDevice<D> {
         let usual = LogConfig::default();
         let collect = Collect { schedule, urgent, ..usual.collect };
         let config = LogConfig { collect, segment_bytes: 8 * 512, op: Share::percent(50), depth: 1, ..usual };
-        LogDevice::new(MemDevice::new(256, 512, 32, Nanos::from_micros(10)), config).unwrap()
+        LogDevice::new(below, config).unwrap()
     }
 
     /// The rule: a write that waits for collection bars reads exactly when it has waited as long as it may
@@ -431,6 +450,7 @@ mod tests {
             // Skips a write that became urgent before: its wait has started again, and reads are barred
             // already.
             if layer.gate.urgent_at() == Some(at) && layer.gate.state() != ScheduleState::Exclusive {
+                assert_eq!(layer.next_event(), Some(at), "no other event is as early");
                 layer.wait(Some(at), &mut completions);
                 assert_eq!((layer.now(), layer.gate.state()), (at, ScheduleState::Exclusive));
                 assert_ne!(layer.gate.urgent_at(), Some(at), "it turns urgent once");
@@ -444,6 +464,46 @@ mod tests {
         assert!(urgent > 10, "{urgent}");
         layer.drain_events();
         layer.verify(true).unwrap();
+    }
+
+    /// A drive that does not know when its commands end, as a real drive.
+    struct Real(MemDevice);
+
+    impl Device for Real {
+        fn caps(&self) -> &Caps {
+            self.0.caps()
+        }
+
+        fn now(&self) -> Nanos {
+            self.0.now()
+        }
+
+        fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+            self.0.submit(command)
+        }
+
+        fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+            self.0.wait(deadline, completions);
+        }
+    }
+
+    /// The rule: above a drive that does not know its next event, a layer does not know its own while a command
+    /// is in flight below, even if it knows when a write becomes urgent.
+    #[test]
+    fn only_waiting_tells_the_next_event_above_a_real_drive() {
+        let below = Real(MemDevice::new(256, 512, 32, Nanos::from_micros(10)));
+        let mut layer = pressed_above(below, Schedule::SEMI_PREEMPTIVE, Nanos::from_micros(1_000));
+        let (mut prng, mut completions, mut waited) = (Prng::new(1, "writes"), Vec::new(), 0);
+        for tag in 0..4_000 {
+            let operation = Operation::write(Lpn(prng.below(layer.caps.pages)), 1);
+            layer.submit(Command { tag: Tag(tag), operation }).unwrap();
+            while layer.commands.len() > (tag % 3) as usize {
+                waited += u64::from(layer.gate.urgent_at().is_some());
+                assert_eq!(layer.next_event(), None);
+                layer.wait(None, &mut completions);
+            }
+        }
+        assert!(waited > 100, "{waited}");
     }
 
     /// The rule: after every call, all work that the schedule wants has started and is submitted to the drive

@@ -138,8 +138,11 @@ impl Device for Shuffled {
 #[test]
 fn the_layer_conforms_over_every_drive() {
     let config = LogConfig { segment_bytes: 16 * u64::from(PAGE), ..small() };
-    conformance::check(|| layer(mem(256), config.clone()));
-    conformance::check(|| layer(mem(256), with_schedule(Schedule::PACED, config.clone())));
+    conformance::check_simulated(|| layer(mem(256), config.clone()));
+    conformance::check_simulated(|| layer(mem(256), with_schedule(Schedule::PACED, config.clone())));
+    // Below a short queue, commands of the layer wait for room in it.
+    let short = || MemDevice::new(256, PAGE, 4, Nanos::from_micros(10));
+    conformance::check_simulated(|| layer(short(), config.clone()));
     let drive = SsdConfig {
         channels: 1,
         chips: 1,
@@ -153,7 +156,7 @@ fn the_layer_conforms_over_every_drive() {
     };
     let page = u64::from(drive.page_bytes);
     let config = LogConfig { segment_bytes: 64 * page, ..small() };
-    conformance::check(|| layer(SimDrive::new(drive.clone(), 42, true).unwrap(), config.clone()));
+    conformance::check_simulated(|| layer(SimDrive::new(drive.clone(), 42, true).unwrap(), config.clone()));
 }
 
 /// Returns a buffer of pages with consecutive versions, from `version` on. All bytes of a page hold its
@@ -412,6 +415,11 @@ fn an_unfinished_collection_is_continued() {
     }
     let mut device = LogDevice::with_ftl(mem(256), config, ftl);
     assert!(!device.is_idle(), "it goes on at once");
+    assert_eq!(device.next_event(), Some(device.now()), "it has commands to hand down");
+    while let Some(next) = device.next_event() {
+        device.wait(Some(next), &mut Vec::new());
+    }
+    assert!(device.is_idle(), "without a command of the host, it stops when its own have ended");
     for version in 0..500 {
         write(&mut device, prng.below(pages), version).unwrap();
     }

@@ -526,7 +526,7 @@ mod tests {
         let mut lpns = (0..pages).chain((0..4 * pages).map(|at| at * 7 % pages));
         // Runs until the next event is the end of a read of collection.
         while !drive.flash.ends_move_read(0) {
-            if !drive.next_event() {
+            if !drive.perform_next_event() {
                 let lpn = Lpn(lpns.next().expect("there is something to collect"));
                 drive.submit(Command { tag: Tag(0), operation: Operation::write(lpn, 1) }).unwrap();
             }

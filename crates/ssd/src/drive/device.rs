@@ -127,6 +127,14 @@ impl Device for SimDrive {
         Ok(())
     }
 
+    fn next_event(&self) -> Option<Nanos> {
+        if !self.done.is_empty() {
+            return Some(self.now());
+        }
+        let (_, at) = self.flash.events.first();
+        (at != NEVER).then_some(Nanos(at))
+    }
+
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         let deadline = deadline.map(|deadline| deadline.0.max(self.flash.now));
         loop {

@@ -269,7 +269,7 @@ impl SimDrive {
         self.end_epoch();
         self.start_work();
         // Queues incomplete rows again, since a write that gets physical pages only now may leave one.
-        while self.has_buffered() && self.next_event() {
+        while self.has_buffered() && self.perform_next_event() {
             if self.unplaced.is_empty() {
                 self.flash.close_partial();
                 self.start_work();
@@ -279,11 +279,11 @@ impl SimDrive {
 
     /// Runs everything in progress to its end, including collection.
     pub fn drain_events(&mut self) {
-        while self.next_event() {}
+        while self.perform_next_event() {}
     }
 
     /// Performs the next event, at whatever time it is. Returns whether there was one.
-    fn next_event(&mut self) -> bool {
+    fn perform_next_event(&mut self) -> bool {
         let (slot, at) = self.flash.events.first();
         if at == NEVER {
             return false;

@@ -304,7 +304,7 @@ mod tests {
                 drive.submit(Command { tag: Tag(tag), operation }).unwrap();
             }
             let before = seen(drive);
-            assert!(drive.next_event(), "it stalled after {tag} events");
+            assert!(drive.perform_next_event(), "it stalled after {tag} events");
             check(drive, &before, &seen(drive));
         }
     }

@@ -104,12 +104,12 @@ fn observe(config: SsdConfig) -> (u64, u64, u128, fulgurite_ssd::DriveCounters) 
 
 #[test]
 fn the_simulated_drive_conforms() {
-    conformance::check(|| drive(one_die(), true));
-    conformance::check(|| {
+    conformance::check_simulated(|| drive(one_die(), true));
+    conformance::check_simulated(|| {
         let paced = Collect { schedule: Schedule::PACED, ..Collect::PLAIN };
         drive(SsdConfig { collect: paced, op: Share::percent(300), ..one_die() }, true)
     });
-    conformance::check(|| {
+    conformance::check_simulated(|| {
         drive(SsdConfig { planes: 4, channels: 2, blocks: 8, pages: 16, ..one_die() }, true)
     });
     for (schedule, write_cache) in schedules().flat_map(|schedule| {
@@ -117,10 +117,10 @@ fn the_simulated_drive_conforms() {
     }) {
         let collect = Collect { schedule, ..Collect::PLAIN };
         let config = SsdConfig { write_cache, collect, op: Share::percent(300), ..one_die() };
-        conformance::check(|| drive(config.clone(), true));
+        conformance::check_simulated(|| drive(config.clone(), true));
     }
     for preset in preset::registry().entries.iter().map(|entry| &entry.make) {
-        conformance::check(|| {
+        conformance::check_simulated(|| {
             let config = (preset.config)();
             drive(
                 SsdConfig {
@@ -136,6 +136,24 @@ fn the_simulated_drive_conforms() {
             )
         });
     }
+}
+
+/// The rule: a completion that nobody has taken is an event now, before the later events of the drive. Without
+/// commands and work of its own, a drive has no event.
+#[test]
+fn a_completion_to_take_is_an_event_now() {
+    let mut drive = drive(one_die(), false);
+    write_and_settle(&mut drive, 0..1);
+    assert_eq!(drive.next_event(), None);
+    drive.submit(Command { tag: Tag(1), operation: Operation::read(Lpn(0), 1) }).unwrap();
+    drive.drain_events();
+    assert_eq!(drive.next_event(), Some(drive.now()));
+    drive.submit(Command { tag: Tag(2), operation: Operation::read(Lpn(0), 1) }).unwrap();
+    assert_eq!(drive.next_event(), Some(drive.now()));
+    let mut completions = Vec::new();
+    drive.wait(Some(drive.now()), &mut completions);
+    assert_eq!(completions.len(), 1);
+    assert!(drive.next_event() > Some(drive.now()));
 }
 
 #[test]

@@ -172,6 +172,10 @@ impl Device for AnyDrive {
         (**self).register(arena);
     }
 
+    fn next_event(&self) -> Option<Nanos> {
+        (**self).next_event()
+    }
+
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         // Check here for a cancelled run, because loading a benchmark's data and filling a layer report no
         // progress for seconds.
