@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-ftl", &["fulgurite-base"]),
     ("fulgurite-ssd", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-uring", &["fulgurite-base", "fulgurite-device"]),
+    ("fulgurite-disk", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-engine", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl", "fulgurite-pool"]),
@@ -87,7 +88,7 @@ const BELOW_STACK: &[&str] = &[
 
 /// The folders of the pure crates. The other crates below `stack` open files: `workload` the traces that it
 /// is given, `uring` its drive, and `files` the files of its callers.
-const PURE: &[&str] = &["base", "device", "ftl", "ssd", "log", "pool", "engine", "bench"];
+const PURE: &[&str] = &["base", "device", "ftl", "ssd", "disk", "log", "pool", "engine", "bench"];
 
 /// The line that makes a crate pure. Inner attributes cannot allow again the functions and types that this
 /// line forbids.
