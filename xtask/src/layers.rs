@@ -31,6 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("fulgurite-crashsim", &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool"]),
     ("fulgurite-files", &["fulgurite-engine", "fulgurite-uring"]),
+    ("fulgurite-nbd", &[]),
     (
         "fulgurite-db",
         &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-files", "fulgurite-uring"],
@@ -88,7 +89,7 @@ const BELOW_STACK: &[&str] = &[
 
 /// The folders of the pure crates. The other crates below `stack` open files: `workload` the traces that it
 /// is given, `uring` its drive, and `files` the files of its callers.
-const PURE: &[&str] = &["base", "device", "ftl", "ssd", "disk", "log", "pool", "engine", "bench"];
+const PURE: &[&str] = &["base", "device", "ftl", "ssd", "disk", "log", "pool", "engine", "bench", "nbd"];
 
 /// The line that makes a crate pure. Inner attributes cannot allow again the functions and types that this
 /// line forbids.
