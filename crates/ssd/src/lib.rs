@@ -12,5 +12,7 @@ mod drive;
 pub mod preset;
 
 pub use config::{GcUnit, SsdConfig, WriteCache};
-pub use drive::{DriveCounters, DriveError, Image, Served, SimDrive, Span, SpanKind, Timeline, Track, Waits};
+pub use drive::{
+    DriveCounters, DriveError, Image, Served, ServedKind, SimDrive, Span, SpanKind, Timeline, Track, Waits,
+};
 pub use nand::NandError;

@@ -9,7 +9,7 @@
 use super::collector::Found;
 use super::command::{CommandKind, InFlight, Payload, queue_event};
 use super::flash::HostPages;
-use super::{HostSlot, NEVER, Served, SimDrive, SpanKind, Translation, Waits};
+use super::{HostSlot, NEVER, Served, ServedKind, SimDrive, SpanKind, Translation, Waits};
 use crate::WriteCache;
 use fulgurite_base::{Nanos, Ppn, StreamId};
 use fulgurite_device::{Completion, Device, IoError};
@@ -34,7 +34,12 @@ impl SimDrive {
         self.meter.complete(now, now - submitted);
         self.done.push(Completion { tag, at: now, status });
         if let Some(served) = &mut self.served {
-            served.push(Served { tag, submitted, waits });
+            let kind = match kind {
+                CommandKind::Read => ServedKind::Read,
+                CommandKind::Write(_) | CommandKind::Share => ServedKind::Write,
+                CommandKind::Trim | CommandKind::Flush => ServedKind::Other,
+            };
+            served.push(Served { tag, kind, submitted, waits });
         }
         if let Some(timeline) = &mut self.timeline {
             let kind = match kind {

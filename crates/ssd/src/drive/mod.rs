@@ -35,7 +35,7 @@ mod units;
 pub use counters::{DriveCounters, DriveError};
 pub use image::Image;
 pub use timeline::{Span, SpanKind, Timeline, Track};
-pub use waits::{Served, Waits};
+pub use waits::{Served, ServedKind, Waits};
 
 use crate::{SsdConfig, WriteCache};
 use collector::Collector;

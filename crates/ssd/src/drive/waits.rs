@@ -19,11 +19,24 @@ pub struct Waits {
     pub buffer: u64,
 }
 
+/// The kind of a request, for statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServedKind {
+    /// A read.
+    Read,
+    /// A write, or a share of pages.
+    Write,
+    /// A trim or a flush.
+    Other,
+}
+
 /// The record of a completed request, for statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// The tag of the request.
     pub tag: fulgurite_device::Tag,
+    /// The kind of the request.
+    pub kind: ServedKind,
     /// The virtual time at which the request was submitted.
     pub submitted: Nanos,
     /// The waiting times of the request.

@@ -10,7 +10,7 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
-use fulgurite_ssd::{GcUnit, SimDrive, SsdConfig, WriteCache, preset};
+use fulgurite_ssd::{GcUnit, ServedKind, SimDrive, SsdConfig, WriteCache, preset};
 
 /// Returns a drive so small that its times can be computed by hand: one die, 64 pages in an erase block, the
 /// timing of the preemptive-GC study (Lee et al., 2013), no host costs.
@@ -135,6 +135,26 @@ fn the_simulated_drive_conforms() {
                 true,
             )
         });
+    }
+}
+
+/// The rule: the record of a request says whether the request reads or writes. A share writes.
+#[test]
+fn the_record_of_a_request_has_its_kind() {
+    let mut drive = drive(one_die(), false);
+    drive.keep_served();
+    let operations = [
+        (Operation::read(Lpn(0), 1), ServedKind::Read),
+        (Operation::write(Lpn(0), 1), ServedKind::Write),
+        (Operation::share(Lpn(9), Lpn(0), 1), ServedKind::Write),
+        (Operation::Trim { lpn: Lpn(0), pages: 1 }, ServedKind::Other),
+        (Operation::Flush, ServedKind::Other),
+    ];
+    for (operation, kind) in operations {
+        run(&mut drive, operation.clone()).status.unwrap();
+        let mut served = Vec::new();
+        drive.take_served(&mut served);
+        assert_eq!(served.iter().map(|served| served.kind).collect::<Vec<_>>(), [kind], "{operation:?}");
     }
 }
 
