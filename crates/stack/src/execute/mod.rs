@@ -4,6 +4,7 @@ mod columns;
 mod device_counts;
 mod gc;
 mod latency;
+mod tally;
 mod bench;
 mod profile;
 pub(crate) mod replay;

@@ -10,10 +10,10 @@ mod intervals;
 pub(crate) mod request_log;
 mod rounds;
 mod slices;
-mod tally;
 
 use super::columns::set_cost;
 use super::device_counts::{DeviceCounts, set_collecting, set_wear};
+use super::tally::Tally;
 use crate::device::Observed;
 use crate::open::DeviceUser;
 use crate::run::{Arrivals, Requested, Rows};
@@ -32,7 +32,6 @@ use slab::Slab;
 use slices::Slices;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use tally::Tally;
 
 /// The latest arrival of a request in nanoseconds, about 30 years after the start.
 const LATEST_ARRIVAL_NS: f64 = 1e18;
@@ -419,7 +418,11 @@ impl<D: Observed> Replay<'_, D> {
         // The meter checks the time that requests spend inside the drive, so it counts from submission and
         // not from arrival.
         self.meter.complete(completion.at, completion.at - submitted);
-        self.tally.record(op, pages, latency, queue, &waits);
+        self.tally.record(op, pages, latency);
+        self.tally.record_queue(queue);
+        if let Some(served) = served {
+            self.tally.record_waits(served.kind, &waits);
+        }
         if let Some(slices) = &mut self.slices {
             slices.record(slice, op, latency);
         }
