@@ -2,7 +2,6 @@
 //! of runs against them, and prints them in `list`.
 
 use crate::errors::{of_spec, of_stack};
-use fulgurite_base::option::parse_choice;
 use fulgurite_stack::settings::Absent;
 use fulgurite_stack::{Column, Command, Unit};
 use fulgurite_study::grid;
@@ -18,9 +17,9 @@ const COMMANDS: [Command; 5] =
 /// no default.
 type Setting = (&'static str, &'static str, &'static str, Option<&'static str>);
 
-/// Returns the command called `name`.
+/// Returns the command called `name`, which executes runs.
 pub(crate) fn command(name: &str) -> PyResult<Command> {
-    parse_choice(name).map_err(of_spec)
+    Command::of_runs(name).map_err(of_spec)
 }
 
 /// Returns the settings of each command in their order. The last axis of a grid varies fastest.

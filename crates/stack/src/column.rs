@@ -38,6 +38,7 @@ enum Mark {
     replay,
     bench,
     profile,
+    serve,
     list,
 }
 
@@ -69,7 +70,7 @@ columns! {
     Benchmark "benchmark" Name [axis bench] "benchmark, with options";
     Transaction "transaction" Name [axis absent bench] "type of transaction, with --by-type";
     Scale "scale" Number [axis] "size of the benchmark's data, in multiples of its default";
-    Device "device" Name [axis pool replay bench profile] "device, with options";
+    Device "device" Name [axis pool replay bench profile serve] "device, with options";
     Channels "channels" Number [] "channels of the simulated drive";
     Replacement "replacement" Name [axis pool] "replacement policy";
     WriteBack "write_back" Name [axis pool] "write-back policy, as it was asked for";
@@ -79,10 +80,10 @@ columns! {
     Ahead "ahead" Number [] "clean frames that a cleaner keeps ahead of the misses";
     Prefetch "prefetch" Name [axis] "prefetch policy";
     Pattern "pattern" Name [axis absent profile] "pattern of writes, with --suite overwrite and the like";
-    Layer "layer" Name [axis absent pool replay] "layer above the drive";
+    Layer "layer" Name [axis absent pool replay serve] "layer above the drive";
     Placement "placement" Name [axis gc replay] "placement policy";
     Victim "victim" Name [axis gc] "policy that chooses the segment to collect";
-    Schedule "schedule" Name [axis replay] "schedule of garbage collection";
+    Schedule "schedule" Name [axis replay serve] "schedule of garbage collection";
     Place "place" Name [axis] "place of pages: in place, or out of place in segments";
     TornPages "torn_pages" Name [axis] "protection of pages from torn writes";
     Degree "degree" Number [axis] "rows that an index scan reads at once";
@@ -129,7 +130,8 @@ columns! {
         "response time of the load beside the probe: median";
     LoadLatencyP99Ns "load_latency_p99_ns" Nanoseconds [less]
         "response time of the load beside the probe: 99th percentile";
-    ThroughputOpsS "throughput_ops_s" Number [pool replay bench profile more] "requests or transactions per second";
+    ThroughputOpsS "throughput_ops_s" Number [pool replay bench profile serve more]
+        "requests or transactions per second";
     Retries "retries" Number [less] "transactions that were tried again";
     Rollbacks "rollbacks" Number [] "transactions that the benchmark rolled back on purpose";
     CommitsAcross "commits_across" Number []
@@ -159,20 +161,20 @@ columns! {
     WriteWaits "write_waits" Number [less] "misses that waited for a write";
     Rescued "rescued" Number [] "pages that were asked for between their eviction and the end of their write";
     PagesChecked "pages_checked" Number [] "pages whose content was checked";
-    LatencyMeanNs "latency_mean_ns" Nanoseconds [replay less] "response time: mean";
+    LatencyMeanNs "latency_mean_ns" Nanoseconds [replay serve less] "response time: mean";
     LatencyStddevNs "latency_stddev_ns" Nanoseconds [replay] "response time: standard deviation";
     LatencyP50Ns "latency_p50_ns" Nanoseconds [bench less] "response time: median";
     LatencyP95Ns "latency_p95_ns" Nanoseconds [less] "response time: 95th percentile";
-    LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay bench less] "response time: 99th percentile";
+    LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay bench serve less] "response time: 99th percentile";
     LatencyP99SliceMaxNs "latency_p99_slice_max_ns" Nanoseconds [less]
         "response time: 99th percentile in the worst of eight slices of the workload, with --until-steady";
     LatencyP999Ns "latency_p999_ns" Nanoseconds [replay less] "response time: 99.9th percentile";
-    LatencyMaxNs "latency_max_ns" Nanoseconds [replay less] "response time: maximum";
+    LatencyMaxNs "latency_max_ns" Nanoseconds [replay serve less] "response time: maximum";
     LatencyVarianceNs2 "latency_variance_ns2" Number [] "response time: variance";
     BandwidthBytesS "bandwidth_bytes_s" BytesPerSecond [replay more] "bytes read and written per second";
     ReadBandwidthBytesS "read_bandwidth_bytes_s" BytesPerSecond [more] "bytes read per second";
     WriteBandwidthBytesS "write_bandwidth_bytes_s" BytesPerSecond [more] "bytes written per second";
-    ReadLatencyMeanNs "read_latency_mean_ns" Nanoseconds [replay less] "response time of reads: mean";
+    ReadLatencyMeanNs "read_latency_mean_ns" Nanoseconds [replay serve less] "response time of reads: mean";
     ReadLatencyStddevNs "read_latency_stddev_ns" Nanoseconds [] "response time of reads: standard deviation";
     ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [profile less] "response time of reads: median";
     ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [less] "response time of reads: 95th percentile";
@@ -196,7 +198,7 @@ columns! {
         "response time of reads that had to wait, mostly for the drive: 99.9th percentile";
     ReadMissLatencyMaxNs "read_miss_latency_max_ns" Nanoseconds [less]
         "response time of reads that had to wait, mostly for the drive: maximum";
-    WriteLatencyMeanNs "write_latency_mean_ns" Nanoseconds [replay less] "response time of writes: mean";
+    WriteLatencyMeanNs "write_latency_mean_ns" Nanoseconds [replay serve less] "response time of writes: mean";
     WriteLatencyStddevNs "write_latency_stddev_ns" Nanoseconds []
         "response time of writes: standard deviation";
     WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [profile less] "response time of writes: median";
@@ -216,7 +218,7 @@ columns! {
     CommitLatencyP999Ns "commit_latency_p999_ns" Nanoseconds [less] "time of a commit: 99.9th percentile";
     CommitLatencyMaxNs "commit_latency_max_ns" Nanoseconds [less] "time of a commit: maximum";
     WaitQueueMeanNs "wait_queue_mean_ns" Nanoseconds [less] "mean wait in front of a full queue";
-    WaitGcMeanNs "wait_gc_mean_ns" Nanoseconds [replay less] "mean wait for garbage collection";
+    WaitGcMeanNs "wait_gc_mean_ns" Nanoseconds [replay serve less] "mean wait for garbage collection";
     WaitDieMeanNs "wait_die_mean_ns" Nanoseconds [replay less]
         "mean wait for a die that another request of the host uses";
     WaitChannelMeanNs "wait_channel_mean_ns" Nanoseconds [replay less] "mean wait for a channel";
@@ -229,6 +231,15 @@ columns! {
     WriteWaitDieMeanNs "write_wait_die_mean_ns" Nanoseconds [less] "mean wait of writes for a die";
     WriteWaitChannelMeanNs "write_wait_channel_mean_ns" Nanoseconds [less]
         "mean wait of writes for a channel";
+    LateShare "late_share" Number [serve less]
+        "answers of a served drive that were late by more than a tenth of their own latency, over all answers";
+    LatenessMeanNs "lateness_mean_ns" Nanoseconds [less]
+        "lateness of the answers of a served drive, against the drive's own clock: mean";
+    LatenessP99Ns "lateness_p99_ns" Nanoseconds [serve less]
+        "lateness of the answers of a served drive, against the drive's own clock: 99th percentile";
+    LatenessMaxNs "lateness_max_ns" Nanoseconds [less]
+        "lateness of the answers of a served drive, against the drive's own clock: maximum";
+    PowerCuts "power_cuts" Number [] "power cuts of a served drive";
     UserBytesWritten "user_bytes_written" Number [] "bytes of keys and values that transactions wrote";
     SpaceBytes "space_bytes" Bytes [bench less] "bytes that the store occupies on the drive";
     LogBytesWritten "log_bytes_written" Number [] "bytes written to the log";
@@ -248,7 +259,7 @@ columns! {
     FlashPagesProgrammed "flash_pages_programmed" Number [less] "pages programmed into the flash";
     GcPagesCopied "gc_pages_copied" Number [gc less] "pages that garbage collection moved";
     Erases "erases" Number [gc replay less] "erased blocks or segments";
-    Waf "waf" Number [pool gc replay bench profile less]
+    Waf "waf" Number [pool gc replay bench profile serve less]
         "write amplification: flash programs over the host's page writes";
     WafSteady "waf_steady" Number [gc less] "write amplification over the last half of the writes";
     WafClosedForm "waf_closed_form" Number [gc]
@@ -544,6 +555,7 @@ impl Column {
             Command::Replay => Mark::replay,
             Command::Bench => Mark::bench,
             Command::Profile => Mark::profile,
+            Command::Serve => Mark::serve,
         })
     }
 

@@ -26,6 +26,7 @@ mod steady;
 mod profile;
 mod build;
 mod execute;
+pub mod serve;
 pub mod outlook;
 mod check;
 pub mod runner;

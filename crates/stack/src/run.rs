@@ -1,7 +1,8 @@
 //! Describes a run as a value: the stack, the load, the measurements, and the seed of all randomness.
 //!
 //! Each command corresponds to a form of a run: `pool` has a pool, `gc` a translation layer as its device,
-//! `replay` a device alone, `profile` a load of its own, `bench` a storage engine. All runs of a grid are
+//! `replay` a device alone, `profile` a load of its own, `bench` a storage engine, `serve` a device and the load of
+//! other programs. All runs of a grid are
 //! checked before the first is executed; see [`Run::check`].
 
 use crate::device::{DeviceConfig, DriveConfig, LayerConfig, TranslationConfig};
@@ -126,6 +127,8 @@ pub enum Load {
         /// The suite of measurements.
         suite: Suite,
     },
+    /// The requests of other programs, to which a server gives the device; see [`Served`](crate::serve::Served).
+    Served,
 }
 
 /// The requests of a workload, and the way in which they arrive.
@@ -280,17 +283,18 @@ impl Run {
         match (&self.load, &self.stack) {
             (Load::Characterisation { .. }, _) => Command::Profile,
             (Load::Benchmark(_), _) => Command::Bench,
+            (Load::Served, _) => Command::Serve,
             (_, Stack { pool: Some(_), .. }) => Command::Pool,
             (_, Stack { device: DeviceConfig { drive: DriveConfig::Translation(_), .. }, .. }) => Command::Gc,
             _ => Command::Replay,
         }
     }
 
-    /// Returns the requests of the run; `None` for a characterisation and a benchmark.
+    /// Returns the requests of the run; `None` if the load is not a workload.
     pub fn requested(&self) -> Option<&Requested> {
         match &self.load {
             Load::Requests(requested) => Some(requested),
-            Load::Characterisation { .. } | Load::Benchmark(_) => None,
+            Load::Characterisation { .. } | Load::Benchmark(_) | Load::Served => None,
         }
     }
 
@@ -323,7 +327,7 @@ impl Run {
     /// Returns the workload with its addresses mapped to pages of this stack.
     pub(crate) fn bind(&self) -> Result<Bound, StackError> {
         let Load::Requests(requested) = &self.load else {
-            return Err(StackError::run("a characterisation and a benchmark have no workload"));
+            return Err(StackError::run("only requests of a run's own have a workload"));
         };
         requested.workload.bind(self.stack.view(requested))
     }
@@ -339,7 +343,7 @@ impl Run {
         match &self.load {
             Load::Characterisation { .. } => PROFILE_OPS,
             Load::Benchmark(Benchmarked { stop: Extent::Ops(ops), .. }) => *ops,
-            Load::Benchmark(_) => 0,
+            Load::Benchmark(_) | Load::Served => 0,
             Load::Requests(requested) => requested.known_ops(),
         }
     }

@@ -15,8 +15,8 @@ use fulgurite_workload::GeneratorConfig;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const COMMANDS: [Command; 5] =
-    [Command::Pool, Command::Gc, Command::Replay, Command::Bench, Command::Profile];
+const COMMANDS: [Command; 6] =
+    [Command::Pool, Command::Gc, Command::Replay, Command::Bench, Command::Profile, Command::Serve];
 
 type Values<'a> = BTreeMap<&'a str, &'a str>;
 
@@ -33,7 +33,7 @@ fn base(command: Command) -> Values<'static> {
         .into(),
         Command::Replay => [("workload", "financial-like"), ("device", "virtual")].into(),
         Command::Bench => [("benchmark", "ycsb-a"), ("device", "virtual")].into(),
-        Command::Profile => [("device", "virtual")].into(),
+        Command::Profile | Command::Serve => [("device", "virtual")].into(),
     }
 }
 

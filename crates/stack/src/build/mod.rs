@@ -34,6 +34,10 @@ pub(crate) fn build(command: Command, asked: Asked, workloads: &mut Workloads) -
             let (stack, load) = (stack::stack(asked)?, Load::Characterisation { page_bytes, suite });
             Ok(Run { stack, load, measure: Measure { rows, ..Measure::default() }, seed })
         }
+        Command::Serve => {
+            let seed = asked.seed;
+            Ok(Run { stack: stack::stack(asked)?, load: Load::Served, measure: Measure::default(), seed })
+        }
     }
 }
 

@@ -7,7 +7,7 @@ mod bench;
 use crate::device::DriveConfig;
 use crate::execute::replay::request_log;
 use crate::run::{Arrivals, Load, Measure, Policies, PoolStage, Requested, Rows, Run, Sampling, Sizes};
-use crate::{Command, StackError, memory, timeline};
+use crate::{Command, Stack, StackError, memory, timeline};
 use fulgurite_base::{Nanos, units};
 use fulgurite_files::output::{self, Named, Replaces};
 use fulgurite_ftl::FtlConfig;
@@ -38,6 +38,7 @@ impl Run {
                 self.stack.check_storage()?;
                 self.stack.device_pages_per(*page_bytes).map(drop)
             }
+            (Load::Served, ..) => self.check_served(),
             (Load::Requests(requested), Some(pool), _) => self.check_pool(requested, pool),
             (Load::Requests(requested), None, Some(translation)) => {
                 check_translation(&translation.ftl)?;
@@ -65,6 +66,28 @@ impl Run {
         }?;
         self.check_shares()?;
         self.check_arrivals()
+    }
+
+    /// Refuses a device that a server of simulated drives cannot give to other programs.
+    fn check_served(&self) -> Result<(), StackError> {
+        let Stack { engine, pool, device, .. } = &self.stack;
+        if engine.is_some() || pool.is_some() {
+            return Err(StackError::request(
+                "serve gives a drive to other programs, and not a pool or a store above it; accepted: a device and a \
+                    layer",
+            ));
+        }
+        match device.drive {
+            DriveConfig::Simulated { .. } | DriveConfig::Mem(_) => self.stack.check_storage(),
+            DriveConfig::File(_) | DriveConfig::None | DriveConfig::Translation(_) => {
+                Err(StackError::request(format!(
+                    "device {}: serve gives simulated drives to other programs, and `qemu-nbd` or `nbdkit file` \
+                        serve files; accepted: a preset (p4510), a preset with changes, a drive that calibrate has \
+                        written (my-drive.toml), or mem",
+                    device.label
+                )))
+            }
+        }
     }
 
     /// Refuses a workload that shares pages if the device cannot share them.

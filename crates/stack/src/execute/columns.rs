@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 impl Run {
     /// Returns the columns that describe a run of any command.
-    pub(super) fn identity(&self) -> Result<Row, StackError> {
+    pub(crate) fn identity(&self) -> Result<Row, StackError> {
         let mut row = Row::default();
         row.set(Column::RunId, self.id()?);
         if let Some(requested) = self.requested() {
@@ -43,7 +43,7 @@ pub(super) fn set_policies(row: &mut Row, policies: &Policies, write_back: Optio
 
 /// Sets the three columns about the cost of the simulator. Only these columns differ from one execution to
 /// the next. `read_for` is the time that reading the trace took; the runs of a grid share this work.
-pub(super) fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
+pub(crate) fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
     let seconds = (start.elapsed() + read_for).as_secs_f64();
     row.set(Column::SimWallS, seconds);
     row.set(Column::SimOpsS, ops as f64 / seconds);

@@ -8,7 +8,7 @@ use fulgurite_ssd::DriveCounters;
 
 /// The counts of a drive and a layer at one point of a run.
 #[derive(Clone)]
-pub(super) struct DeviceCounts {
+pub(crate) struct DeviceCounts {
     drive: Option<DriveCounters>,
     layer: Option<LogCounters>,
     /// The number of logical pages of the device.
@@ -17,7 +17,7 @@ pub(super) struct DeviceCounts {
 
 impl DeviceCounts {
     /// Reads the counts of `device`.
-    pub(super) fn of(device: &(impl Observed + ?Sized)) -> DeviceCounts {
+    pub(crate) fn of(device: &(impl Observed + ?Sized)) -> DeviceCounts {
         DeviceCounts { drive: device.observe(), layer: device.observe_layer(), pages: device.caps().pages }
     }
 
@@ -68,7 +68,7 @@ impl DeviceCounts {
     }
 
     /// Sets the columns about these counts. Sets nothing if the device does not count.
-    pub(super) fn set(&self, row: &mut Row) {
+    pub(crate) fn set(&self, row: &mut Row) {
         let Some(written) = self.host_pages_written() else { return };
         row.set(Column::HostPagesWritten, written);
         row.set_some(Column::DriveWrites, self.drive_writes());
@@ -101,7 +101,7 @@ impl DeviceCounts {
 }
 
 /// Sets the columns about the layer and the policies of garbage collection.
-pub(super) fn set_collecting(row: &mut Row, stack: &Stack) {
+pub(crate) fn set_collecting(row: &mut Row, stack: &Stack) {
     row.set_some(Column::Layer, stack.layer.as_ref().map(|layer| layer.label.as_str()));
     if let Some(collect) = stack.collect() {
         row.set(Column::Placement, collect.placement.to_string());
@@ -111,7 +111,7 @@ pub(super) fn set_collecting(row: &mut Row, stack: &Stack) {
 
 /// Sets the columns about wear and lifetime of the flash. The lifetime is that at the write amplification of
 /// `counts`, which were made in the time `elapsed`.
-pub(super) fn set_wear(row: &mut Row, device: &impl Observed, counts: &DeviceCounts, elapsed: Nanos) {
+pub(crate) fn set_wear(row: &mut Row, device: &impl Observed, counts: &DeviceCounts, elapsed: Nanos) {
     row.set_some(Column::LayerMappingBytes, device.layer_mapping_bytes());
     let Some(wear) = device.wear() else { return };
     row.set(Column::WearMin, wear.least);

@@ -1,10 +1,10 @@
 //! Executes runs and returns their result rows. Each command has a file or folder here.
 
-mod columns;
-mod device_counts;
+pub(crate) mod columns;
+pub(crate) mod device_counts;
 mod gc;
 mod latency;
-mod tally;
+pub(crate) mod tally;
 mod bench;
 mod profile;
 pub(crate) mod replay;
@@ -39,6 +39,10 @@ impl Run {
                 None => Err(StackError::run("a benchmark without an engine")),
             },
             Load::Requests(requested) => self.execute_requests(requested, progress),
+            Load::Served => Err(StackError::request(
+                "serve gives a drive to other programs until it is stopped, so it is no run that ends with rows; \
+                    accepted: a run of another command",
+            )),
         }
     }
 

@@ -50,7 +50,8 @@ impl Run {
             (Load::Benchmark(asked), Stack { engine: Some(stage), .. }) => {
                 needs.add_bench(self, asked, stage)
             }
-            (Load::Benchmark(_), _) => {}
+            // A server ends when it is stopped, so the estimate is the time until it is ready.
+            (Load::Benchmark(_) | Load::Served, _) => {}
             (Load::Requests(requested), stack @ Stack { pool: Some(pool), .. }) => {
                 needs.add_pool(requested, pool, &stack.device);
                 needs.add_bytes(self.looked_at(requested, pool));

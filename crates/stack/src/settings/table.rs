@@ -7,7 +7,7 @@ use super::read::{
 use super::setting::Absent::{Nothing, Required, Value, Words};
 use super::setting::Setting;
 use super::write_back::{canonical_write_back, read_write_back};
-use crate::Command::{Bench, Gc, Pool, Profile, Replay};
+use crate::Command::{Bench, Gc, Pool, Profile, Replay, Serve};
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::run::{Benchmarked, EngineStage, Load, Rows, STORES_OWN, Suite};
 use crate::{Run, StackError};
@@ -65,15 +65,22 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "device",
         written: "DEVICE",
-        help: |_| {
-            "A preset (p4510), a preset with changes (p4510:channels=4), a real drive or file (file:PATH), or \
-            mem, memory that takes no time"
+        help: |command| match command {
+            Serve => {
+                "A preset (p4510), a preset with changes (p4510:channels=4), a drive that calibrate has written \
+                (my-drive.toml), or mem, memory that takes no time"
+            }
+            _ => {
+                "A preset (p4510), a preset with changes (p4510:channels=4), a real drive or file (file:PATH), or \
+                mem, memory that takes no time"
+            }
         },
         commands: &[
             (Pool, Value("p4510")),
             (Replay, Value("p4510")),
             (Bench, Value("p4510")),
             (Profile, Required),
+            (Serve, Required),
         ],
         read: |asked, text| {
             let device = DeviceConfig::parse(text).map_err(|error| SpecError::new(error.to_string()))?;
@@ -93,7 +100,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "layer",
         written: "LAYER",
         help: |_| "A layer above the drive: none, or log with options (see `list layers`)",
-        commands: &[(Pool, Words("none")), (Replay, Words("none")), (Bench, Words("none"))],
+        commands: &[
+            (Pool, Words("none")),
+            (Replay, Words("none")),
+            (Bench, Words("none")),
+            (Serve, Words("none")),
+        ],
         read: |asked, text| put(&mut asked.layer, LayerConfig::parse(text)),
         show: told_by_device,
     },
@@ -109,6 +121,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             (Pool, Words("the drive's")),
             (Replay, Words("the drive's")),
             (Bench, Words("the drive's")),
+            (Serve, Words("the drive's")),
         ],
         read: |asked, text| {
             text.clone_into(&mut asked.placement_label);
@@ -128,6 +141,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             (Pool, Words("the drive's")),
             (Replay, Words("the drive's")),
             (Bench, Words("the drive's")),
+            (Serve, Words("the drive's")),
         ],
         read: |asked, text| {
             text.clone_into(&mut asked.victim_label);
@@ -139,7 +153,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "schedule",
         written: "SCHEDULE",
         help: |_| "Schedule of garbage collection in the layer; without a layer, in the simulated drive",
-        commands: &[(Replay, Words("the drive's")), (Bench, Words("the drive's"))],
+        commands: &[
+            (Replay, Words("the drive's")),
+            (Bench, Words("the drive's")),
+            (Serve, Words("the drive's")),
+        ],
         read: |asked, text| put(&mut asked.schedule, Schedule::from_name(text).map(Some)),
         show: told_by_device,
     },
@@ -673,6 +691,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             (Replay, Value("42")),
             (Bench, Value("42")),
             (Profile, Value("42")),
+            (Serve, Value("42")),
         ],
         read: |asked, text| put(&mut asked.seed, units::parse_count(text)),
         show: |run| Ok(Some(run.seed.to_string())),

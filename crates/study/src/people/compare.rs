@@ -266,7 +266,7 @@ fn answers(command: Command) -> &'static [Column] {
     match command {
         Command::Pool => &[Column::ThroughputOpsS, Column::HitRatio],
         Command::Gc => &[Column::WafSteady, Column::Waf],
-        Command::Replay => &[Column::LatencyMeanNs, Column::LatencyP99Ns],
+        Command::Replay | Command::Serve => &[Column::LatencyMeanNs, Column::LatencyP99Ns],
         Command::Bench => &[Column::ThroughputOpsS, Column::LatencyP99Ns],
         Command::Profile => &[Column::Alpha],
     }

@@ -67,6 +67,14 @@ fn figures(command: Command) -> &'static [Column] {
             Column::Waf,
         ],
         Command::Profile => &[],
+        Command::Serve => &[
+            Column::ThroughputOpsS,
+            Column::LatencyMeanNs,
+            Column::LatencyP99Ns,
+            Column::LatencyMaxNs,
+            Column::LateShare,
+            Column::LatenessP99Ns,
+        ],
     }
 }
 

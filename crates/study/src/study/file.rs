@@ -2,7 +2,7 @@
 //! run.
 
 use crate::grid;
-use fulgurite_base::{SpecError, option};
+use fulgurite_base::SpecError;
 use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Command};
 use serde::de::Error;
@@ -438,7 +438,7 @@ fn column_keys<'de, D: Deserializer<'de>>(map: D) -> Result<BTreeMap<Column, Str
 }
 
 fn command<'de, D: Deserializer<'de>>(text: D) -> Result<Command, D::Error> {
-    option::parse_choice(&String::deserialize(text)?).map_err(D::Error::custom)
+    Command::of_runs(&String::deserialize(text)?).map_err(D::Error::custom)
 }
 
 fn some_command<'de, D: Deserializer<'de>>(text: D) -> Result<Option<Command>, D::Error> {
@@ -458,6 +458,8 @@ mod tests {
         assert!(said.starts_with("s.toml, line 4: unknown key `titel`; accepted: `title`, "), "{said}");
         let said = refused(&format!("{whole}[compare]\naxis = 'users'\n[grid]\n"));
         assert_eq!(said, "s.toml, line 4: missing key `baseline`");
+        let said = refused("title = 't'\nquestion = 'q'\ncommand = 'serve'\n[grid]\n");
+        assert!(said.starts_with("s.toml, line 3: serve is no command of a study "), "{said}");
         let said = refused(&format!("{whole}[grid]\n[[plots]]\nkind = 'pie'\n"));
         assert!(said.contains("line 6: unknown value `pie`; accepted: `bar`, "), "{said}");
     }

@@ -88,7 +88,7 @@ pub(super) fn together(command: Command) -> Vec<&'static Together> {
         Command::Gc => vec![&AMPLIFICATION],
         Command::Profile => vec![&MOST_IOPS],
         Command::Pool | Command::Bench => vec![all, &LATENCIES[3]],
-        Command::Replay => [all].into_iter().chain(&others[..2]).collect(),
+        Command::Replay | Command::Serve => [all].into_iter().chain(&others[..2]).collect(),
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn alone(command: Command) -> &'static [Column] {
             Column::MissRatio,
         ],
         Command::Gc => &[Column::ValidShare, Column::GroupSegments, Column::LastSegments],
-        Command::Replay => {
+        Command::Replay | Command::Serve => {
             &[Column::LatencyMeanNs, Column::ThroughputOpsS, Column::WaitGcMeanNs, Column::Waf]
         }
         Command::Bench => &[Column::ThroughputOpsS, Column::LatencyMeanNs, Column::HitRatio, Column::Waf],
