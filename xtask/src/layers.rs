@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-ftl", &["fulgurite-base"]),
     ("fulgurite-ssd", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-uring", &["fulgurite-base", "fulgurite-device"]),
+    ("fulgurite-nbd", &[]),
     ("fulgurite-disk", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
@@ -31,7 +32,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("fulgurite-crashsim", &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool"]),
     ("fulgurite-files", &["fulgurite-engine", "fulgurite-uring"]),
-    ("fulgurite-nbd", &[]),
     (
         "fulgurite-db",
         &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-files", "fulgurite-uring"],
@@ -50,10 +50,23 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "fulgurite-serve",
+        &[
+            "fulgurite-base",
+            "fulgurite-device",
+            "fulgurite-disk",
+            "fulgurite-files",
+            "fulgurite-nbd",
+            "fulgurite-ssd",
+            "fulgurite-stack",
+            "fulgurite-workload",
+        ],
+    ),
+    (
         "fulgurite-study",
         &["fulgurite-base", "fulgurite-files", "fulgurite-ssd", "fulgurite-stack", "fulgurite-workload"],
     ),
-    ("fulgurite", &["fulgurite-files", "fulgurite-store-file", "fulgurite-study"]),
+    ("fulgurite", &["fulgurite-files", "fulgurite-serve", "fulgurite-store-file", "fulgurite-study"]),
     (
         "fulgurite-python",
         &[

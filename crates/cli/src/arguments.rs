@@ -5,6 +5,7 @@
 
 use crate::common::Common;
 use crate::examples;
+use crate::serve::{Control, Served};
 use crate::store_arguments::StoreCommand;
 use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -139,6 +140,22 @@ pub(crate) enum Command {
     },
     #[command(flatten)]
     Store(StoreCommand),
+    /// Serve a simulated drive to other programs: as a network block device, or as a file in a folder
+    #[command(after_help = examples::SERVE)]
+    Serve {
+        #[command(flatten)]
+        typed: Typed<SERVE>,
+        #[command(flatten)]
+        served: Served,
+    },
+    /// Cut the power of a served drive, inject faults, or print its figures
+    #[command(after_help = examples::CTL, arg_required_else_help = false)]
+    Ctl {
+        /// The path that serve --control was given
+        socket: PathBuf,
+        #[command(subcommand)]
+        command: Control,
+    },
     /// Print the completion script of a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
@@ -177,7 +194,7 @@ impl Command {
             Command::Profile(_) | Command::Pool(_) | Command::Gc(_) | Command::Replay(_) => true,
             Command::Bench(_) | Command::Study { .. } | Command::Advise { .. } => true,
             Command::List { .. } | Command::Trace { .. } | Command::Diff { .. } | Command::Store(_) => false,
-            Command::Calibrate { .. } => false,
+            Command::Calibrate { .. } | Command::Serve { .. } | Command::Ctl { .. } => false,
             Command::Completions { .. } | Command::Man { .. } | Command::Reference { .. } => false,
         }
     }
@@ -310,7 +327,8 @@ const GC: usize = 1;
 const REPLAY: usize = 2;
 const PROFILE: usize = 3;
 const BENCH: usize = 4;
-const COMMANDS: [Runs; 5] = [Runs::Pool, Runs::Gc, Runs::Replay, Runs::Profile, Runs::Bench];
+const SERVE: usize = 5;
+const COMMANDS: [Runs; 6] = [Runs::Pool, Runs::Gc, Runs::Replay, Runs::Profile, Runs::Bench, Runs::Serve];
 
 /// The settings that the user typed for a command, as pairs of name and value.
 pub(crate) struct Typed<const COMMAND: usize>(pub Vec<(&'static str, String)>);

@@ -113,3 +113,19 @@ pub(crate) const MAN: &str = "\
 Examples:
   fulgurite man | man -l -
   fulgurite man pool > pool.1";
+
+pub(crate) const SERVE: &str = "\
+The simulated drive runs on the wall clock, so a program measures its latencies. Ctrl-C ends it and prints its figures; \
+the signal USR1 prints them meanwhile.
+
+Examples:
+  fulgurite serve p4510 --nbd unix:drive.sock           then: nbdinfo nbd+unix:///?socket=drive.sock
+  fulgurite serve p4510:op=7% --fuse folder             then: mkfs.ext4 folder/drive
+  fulgurite serve sata --nbd tcp:127.0.0.1:10809 --power volatile --control ctl.sock";
+
+pub(crate) const CTL: &str = "\
+Examples:
+  fulgurite ctl ctl.sock power-cut --seed 7             lose a part of what was not flushed
+  fulgurite ctl ctl.sock power-cut --at flush:3         at the third flush from now on
+  fulgurite ctl ctl.sock fail-reads --offset 4096 --length 512
+  fulgurite ctl ctl.sock stats --json";

@@ -20,12 +20,22 @@ type Words = Box<dyn Fn() -> String + Send>;
 /// The report of what remains after an interrupt; `None` if nothing remains.
 static LEAVES: Mutex<Option<Words>> = Mutex::new(None);
 
+type Work = Box<dyn FnOnce() + Send>;
+
+/// The work that the first interrupt does in place of ending the process; `None` if it ends it.
+static FIRST: Mutex<Option<Work>> = Mutex::new(None);
+
 /// Whether the command is being terminated by a signal.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Sets the report that an interrupt prints from now on.
 pub(crate) fn leaves(words: impl Fn() -> String + Send + 'static) {
     *LEAVES.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(words));
+}
+
+/// Lets the first interrupt do `work`, after which the command ends by itself. A second one ends it at once.
+pub(crate) fn ask_first(work: impl FnOnce() + Send + 'static) {
+    *FIRST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(work));
 }
 
 /// Installs a handler for interrupts that stays until the process ends. Makes a write beyond the limit on the length
@@ -41,8 +51,11 @@ pub(crate) fn watch() {
     // remain.
     let Ok(mut signals) = Signals::new(wanted) else { return };
     std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            end(signal);
+        for signal in signals.forever() {
+            match FIRST.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                Some(work) => work(),
+                None => end(signal),
+            }
         }
     });
 }

@@ -7,6 +7,7 @@ mod output;
 mod interrupt;
 mod progress;
 mod store_arguments;
+mod serve;
 mod arguments;
 mod reference;
 mod store;
@@ -230,6 +231,8 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             },
             &common,
         ),
+        Some(Command::Serve { typed, served }) => serve::run(typed.0, &served, &common),
+        Some(Command::Ctl { socket, command }) => serve::ctl(&socket, &command, &common),
         Some(Command::Store(command)) => store::run(command, &common),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -60,7 +60,7 @@ pub struct Faults {
     pub misdirected_writes: u64,
 }
 
-/// What happens to a write.
+/// The fate of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Written,

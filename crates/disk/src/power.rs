@@ -25,7 +25,13 @@ impl Choice for Cache {
         &[("protected", Cache::Protected), ("volatile", Cache::Volatile), ("lying", Cache::Lying)];
 }
 
-/// What a power cut may do.
+impl std::fmt::Display for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(fulgurite_base::option::name_of(*self))
+    }
+}
+
+/// The power that a cut has over writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerModel {
     /// The cache of the drive.

@@ -265,7 +265,7 @@ pub fn check_stopped() {
 }
 
 /// Leaves a sentence for the people who watch this thread's progress.
-pub(crate) fn remark(sentence: String) {
+pub fn remark(sentence: String) {
     if let Some(progress) = WATCHED.with_borrow(Clone::clone) {
         progress.0.remarks.lock().unwrap_or_else(PoisonError::into_inner).push(sentence);
     }

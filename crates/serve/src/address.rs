@@ -1,0 +1,69 @@
+//! Addresses to listen at: `unix:PATH` and `tcp:HOST:PORT`.
+
+use fulgurite_base::SpecError;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+/// An address to listen at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// A TCP port.
+    Tcp(SocketAddr),
+}
+
+impl Address {
+    /// Parses an address. Addresses that other machines can reach are refused unless `remote` is true.
+    pub fn parse(text: &str, remote: bool) -> Result<Address, SpecError> {
+        if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            // Programs in other folders must find the socket by the URI.
+            let path = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
+            return Ok(Address::Unix(path));
+        }
+        let Some(at) = text.strip_prefix("tcp:") else {
+            return Err(SpecError::new(format!(
+                "`{text}` is no address; accepted: unix:PATH or tcp:127.0.0.1:10809"
+            )));
+        };
+        let found = at.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+        let address = found.ok_or_else(|| {
+            SpecError::new(format!("`{at}` is no host and port; accepted: tcp:127.0.0.1:10809"))
+        })?;
+        if !remote && !address.ip().is_loopback() {
+            return Err(SpecError::new(format!(
+                "{address} can be reached from other machines, and anyone there could read and overwrite the drive; \
+                    accepted: tcp:127.0.0.1:{}, or --remote to allow it",
+                address.port()
+            )));
+        }
+        Ok(Address::Tcp(address))
+    }
+
+    /// Returns the URI of an NBD export at this address.
+    pub fn nbd_uri(&self) -> String {
+        match self {
+            Address::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
+            Address::Tcp(address) => format!("nbd://{address}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_sockets_and_loopback_ports() {
+        let parse =
+            |text| Address::parse(text, false).map(|address| address.nbd_uri()).map_err(|e| e.to_string());
+        assert_eq!(parse("unix:/tmp/a b").unwrap(), "nbd+unix:///?socket=/tmp/a b");
+        assert_eq!(parse("tcp:127.0.0.1:10809").unwrap(), "nbd://127.0.0.1:10809");
+        assert_eq!(parse("tcp:[::1]:1").unwrap(), "nbd://[::1]:1");
+        for wrong in ["", "unix:", "tcp:", "tcp:127.0.0.1", "tcp:127.0.0.1:99999", "/tmp/socket"] {
+            assert!(parse(wrong).unwrap_err().contains("accepted: "), "{wrong}");
+        }
+        assert!(parse("tcp:0.0.0.0:10809").unwrap_err().contains("--remote"));
+        assert!(Address::parse("tcp:0.0.0.0:10809", true).is_ok());
+    }
+}
