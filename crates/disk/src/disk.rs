@@ -5,12 +5,14 @@
 //! page, as a drive must that maps whole pages.
 
 use crate::fault::{CutPoint, Fate, Faults, Watch};
-use crate::pages::{Page, Pages};
+use crate::pages::Pages;
 use crate::power::{Cache, Pattern, PowerModel, choose};
 use crate::request::{Completed, DiskError, Kind, Request};
-use crate::unflushed::{Loss, Piece, Unflushed, WriteId};
+use crate::unflushed::{Loss, Piece, WriteId};
+use crate::versions::Versions;
 use fulgurite_base::{Lpn, Nanos, StreamId};
 use fulgurite_device::{Command, Completion, Device, IoError, Operation, Tag};
+use rustc_hash::FxHashSet;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -62,8 +64,7 @@ pub struct Disk<D, T> {
     pages_per_command: u32,
     has_durable_writes: bool,
     model: PowerModel,
-    pages: Pages,
-    unflushed: Unflushed,
+    versions: Versions,
     faults: Faults,
     watch: Watch,
     requests: Slab<InFlight<T>>,
@@ -86,8 +87,7 @@ impl<D: Device, T> Disk<D, T> {
             bytes: caps.pages * u64::from(caps.page_bytes),
             pages_per_command: caps.pages_per_command,
             has_durable_writes: caps.durable_writes,
-            pages: Pages::new(caps.pages, caps.page_bytes),
-            unflushed: Unflushed::new(caps.page_bytes, model.tear_bytes, cache_bytes),
+            versions: Versions::new(caps.pages, caps.page_bytes, model.tear_bytes, cache_bytes),
             device,
             model,
             faults: Faults::default(),
@@ -131,12 +131,12 @@ impl<D: Device, T> Disk<D, T> {
 
     /// Returns the number of pages that hold bytes in memory.
     pub fn pages_written(&self) -> u64 {
-        self.pages.written()
+        self.versions.pages_written()
     }
 
     /// Returns the number of pages with changes that a power cut may lose.
     pub fn pages_unflushed(&self) -> u64 {
-        self.unflushed.pages()
+        self.versions.pages_unflushed()
     }
 
     /// Returns the number of requests that have not completed.
@@ -151,20 +151,13 @@ impl<D: Device, T> Disk<D, T> {
 
     /// Appends the `length` bytes from `offset` on to `out`. The range must lie in the disk.
     pub fn copy(&self, offset: u64, length: usize, out: &mut Vec<u8>) {
-        self.pages.read(offset, length, out);
+        self.versions.read(offset, length, out);
     }
 
     /// Returns the number of bytes from `offset` on, at most `length`, that are like the first in one respect: pages
     /// with contents if the second value is true, otherwise pages that read as zeros.
     pub fn extent(&self, offset: u64, length: u64) -> (u64, bool) {
-        let (first, end) = (offset / self.page_bytes, (offset + length).div_ceil(self.page_bytes));
-        let is_written = self.pages.get(first).is_some();
-        let next = if is_written {
-            (first..end).find(|lpn| self.pages.get(*lpn).is_none())
-        } else {
-            self.pages.next_written(first, end)
-        };
-        ((next.unwrap_or(end) * self.page_bytes).min(offset + length) - offset, is_written)
+        self.versions.extent(offset, length)
     }
 
     /// Requests that the power be cut at `point`; see [`Disk::is_cut_due`].
@@ -227,8 +220,8 @@ impl<D: Device, T> Disk<D, T> {
                 self.cover(offset, length, operations, Operation::read);
             }
             Request::Flush => {
-                self.watch.flush(self.unflushed.pages());
-                in_flight.flush = (self.model.cache != Cache::Lying).then(|| self.unflushed.mark());
+                self.watch.flush(self.versions.pages_unflushed());
+                in_flight.flush = (self.model.cache != Cache::Lying).then(|| self.versions.mark());
                 operations.push(Operation::Flush);
             }
             Request::Write { offset, data, durable } => {
@@ -329,55 +322,8 @@ impl<D: Device, T> Disk<D, T> {
         if length == 0 {
             return;
         }
-        let write = self.unflushed.begin(offset, length);
+        let write = self.versions.write(offset..offset + length, data);
         in_flight.write = Some((write, durable && self.model.cache != Cache::Lying));
-        let end = offset + length;
-        let pages = offset / self.page_bytes..end.div_ceil(self.page_bytes);
-        let change = |disk: &mut Disk<D, T>, lpn: u64| {
-            let start = lpn * disk.page_bytes;
-            let (from, to) = (offset.max(start) - start, end.min(start + disk.page_bytes) - start);
-            let data =
-                data.map(|data| &data[(start + from - offset) as usize..(start + to - offset) as usize]);
-            let after = disk.changed(lpn, from as usize..to as usize, data);
-            let before = disk.pages.replace(lpn, after.clone());
-            disk.unflushed.change(write, lpn, (from as u32, to as u32), before, after);
-        };
-        match data {
-            Some(_) => pages.for_each(|lpn| change(self, lpn)),
-            None => self.not_zero(pages).into_iter().for_each(|lpn| change(self, lpn)),
-        }
-    }
-
-    /// Returns the pages of a range that are not zero, or that a power cut could make so. The others need no change, so
-    /// a trim of a large empty range takes no time.
-    fn not_zero(&self, range: Range<u64>) -> Vec<u64> {
-        let mut pages = self.unflushed.pages_in(&range);
-        let mut next = range.start;
-        while let Some(lpn) = self.pages.next_written(next, range.end) {
-            pages.push(lpn);
-            next = lpn + 1;
-        }
-        pages.sort_unstable();
-        pages.dedup();
-        pages
-    }
-
-    /// Returns page `lpn` with other bytes in a range; `None` if it is all zeros from now on.
-    fn changed(&self, lpn: u64, range: Range<usize>, data: Option<&[u8]>) -> Option<Page> {
-        let page_bytes = self.page_bytes as usize;
-        match data {
-            Some(data) if data.len() == page_bytes => Some(data.into()),
-            None if range.len() == page_bytes => None,
-            None if self.pages.get(lpn).is_none() => None,
-            _ => {
-                let mut bytes = self.pages.get(lpn).map_or_else(|| vec![0; page_bytes], |page| page.to_vec());
-                match data {
-                    Some(data) => bytes[range].copy_from_slice(data),
-                    None => bytes[range].fill(0),
-                }
-                Some(bytes.into())
-            }
-        }
     }
 
     /// Submits commands of the request `key`.
@@ -470,10 +416,13 @@ impl<D: Device, T> Disk<D, T> {
             self.delayed.pop();
             let request = self.requests.remove(key);
             if let Some((write, is_durable)) = request.write {
-                self.unflushed.complete(write, is_durable);
+                self.versions.complete(write, is_durable);
+                while let Some(oldest) = self.versions.overflow() {
+                    self.versions.store(oldest);
+                }
             }
             if let (Some(mark), Ok(())) = (request.flush, request.status) {
-                self.unflushed.flush(mark);
+                self.versions.flush(mark);
             }
             let InFlight { token, kind, pages, submitted, status, .. } = request;
             completed.push(Completed { token, kind, pages, submitted, at, status });
@@ -484,24 +433,27 @@ impl<D: Device, T> Disk<D, T> {
     /// Cuts the power and turns the disk on again. The seed determines what is lost. Requests in flight never
     /// complete.
     pub fn power_cut(&mut self, seed: u64) -> Cut<T> {
-        let pieces = self.unflushed.pieces();
-        let (pattern, lost) = choose(&pieces, seed);
+        let pieces = self.versions.pieces();
+        let (pattern, lost) = choose(&pieces, |piece| piece.write, seed);
         Cut { pattern: Some(pattern), ..self.cut(pieces, lost) }
     }
 
     /// Cuts the power and loses exactly the pieces `lost`, which must be of [`Disk::pieces`].
     pub fn power_cut_with(&mut self, lost: Vec<Piece>) -> Cut<T> {
-        let pieces = self.unflushed.pieces();
+        let pieces = self.versions.pieces();
         self.cut(pieces, lost)
     }
 
     /// Returns the pieces of writes that a power cut could lose now, in the order of submission.
     pub fn pieces(&self) -> Vec<Piece> {
-        self.unflushed.pieces()
+        self.versions.pieces()
     }
 
     fn cut(&mut self, pieces: Vec<Piece>, lost: Vec<Piece>) -> Cut<T> {
-        let loss = self.unflushed.lose(&lost, &mut self.pages);
+        let tear_bytes = self.model.tear_bytes;
+        let units: FxHashSet<(WriteId, u64)> =
+            lost.iter().map(|piece| (piece.write, piece.offset / tear_bytes)).collect();
+        let loss = self.versions.lose(|write, unit| units.contains(&(write, unit)));
         self.backlog.clear();
         self.delayed.clear();
         let requests = std::mem::take(&mut self.requests);
@@ -522,33 +474,19 @@ impl<D: Device, T> Disk<D, T> {
 
     /// Returns the contents, with all writes that were submitted.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot(self.pages.clone())
+        Snapshot(self.versions.contents())
     }
 
     /// Replaces the contents by those of a disk of the same size. Nothing that was written before can be lost or come
     /// back. Returns false, and changes nothing, while a request is in flight or if the sizes differ.
     pub fn restore(&mut self, snapshot: &Snapshot) -> bool {
-        let is_alike = snapshot.0.is_like(&self.pages);
-        if !self.requests.is_empty() || !is_alike {
-            return false;
-        }
-        self.unflushed.lose(&[], &mut self.pages);
-        self.pages = snapshot.0.clone();
-        true
+        self.requests.is_empty() && self.versions.restore(&snapshot.0)
     }
 
     /// Inverts one bit of the byte at `offset`, as if it had decayed on the medium. Returns false if the byte was never
     /// written, or lies beyond the end.
     pub fn rot(&mut self, offset: u64, bit: u8) -> bool {
-        let lpn = offset / self.page_bytes;
-        if offset >= self.bytes {
-            return false;
-        }
-        let Some(page) = self.pages.get(lpn) else { return false };
-        let mut bytes = page.to_vec();
-        bytes[(offset % self.page_bytes) as usize] ^= 1 << (bit % 8);
-        self.pages.replace(lpn, Some(bytes.into()));
-        true
+        offset < self.bytes && self.versions.rot(offset, bit)
     }
 }
 

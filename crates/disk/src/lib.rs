@@ -8,6 +8,7 @@
 
 mod pages;
 mod unflushed;
+mod versions;
 mod power;
 mod fault;
 mod request;
@@ -15,6 +16,7 @@ mod disk;
 
 pub use disk::{Cut, Disk, Snapshot};
 pub use fault::{CutPoint, Failing, Faults};
-pub use power::{Cache, Pattern, PowerModel};
+pub use power::{Cache, Pattern, PowerModel, choose};
 pub use request::{Completed, DiskError, Kind, Request};
-pub use unflushed::{Loss, Piece};
+pub use unflushed::{Loss, Piece, WriteId};
+pub use versions::Versions;

@@ -1,13 +1,15 @@
 //! The contents of a drive by logical page: only pages that were written take memory. The bytes of a page never
 //! change, so snapshots and the history of unflushed writes share them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The bytes of a page.
 pub(crate) type Page = Arc<[u8]>;
 
-/// The number of pages of a chunk, which is allocated when the first of its pages is written.
-const CHUNK_PAGES: u64 = 512;
+/// The number of pages of a chunk, which is allocated when the first of its pages is written. It is small because
+/// contents may be sparse, and large enough for a map of chunks to be much smaller than a map of pages.
+const CHUNK_PAGES: u64 = 32;
 
 #[derive(Clone)]
 struct Chunk {
@@ -18,21 +20,22 @@ struct Chunk {
 /// The pages of a drive. A page that was never written, or was trimmed, reads as zeros.
 #[derive(Clone)]
 pub(crate) struct Pages {
+    count: u64,
     page_bytes: usize,
-    chunks: Vec<Option<Chunk>>,
+    /// The chunks that have contents, by number.
+    chunks: BTreeMap<u64, Chunk>,
     written: u64,
 }
 
 impl Pages {
     /// Creates `count` pages without contents.
     pub(crate) fn new(count: u64, page_bytes: u32) -> Pages {
-        let chunks = count.div_ceil(CHUNK_PAGES) as usize;
-        Pages { page_bytes: page_bytes as usize, chunks: vec![None; chunks], written: 0 }
+        Pages { count, page_bytes: page_bytes as usize, chunks: BTreeMap::new(), written: 0 }
     }
 
     /// Whether these are as many pages of the same size.
     pub(crate) fn is_like(&self, other: &Pages) -> bool {
-        (self.page_bytes, self.chunks.len()) == (other.page_bytes, other.chunks.len())
+        (self.page_bytes, self.count) == (other.page_bytes, other.count)
     }
 
     /// Returns the number of pages with contents.
@@ -43,17 +46,17 @@ impl Pages {
     /// Returns the bytes of page `lpn`; `None` if it reads as zeros.
     #[inline]
     pub(crate) fn get(&self, lpn: u64) -> Option<&Page> {
-        let chunk = self.chunks.get((lpn / CHUNK_PAGES) as usize)?.as_ref()?;
+        let chunk = self.chunks.get(&(lpn / CHUNK_PAGES))?;
         chunk.pages[(lpn % CHUNK_PAGES) as usize].as_ref()
     }
 
     /// Replaces the contents of page `lpn`, and returns the previous contents.
     pub(crate) fn replace(&mut self, lpn: u64, page: Option<Page>) -> Option<Page> {
-        let slot = &mut self.chunks[(lpn / CHUNK_PAGES) as usize];
-        if page.is_none() && slot.is_none() {
+        let number = lpn / CHUNK_PAGES;
+        if page.is_none() && !self.chunks.contains_key(&number) {
             return None;
         }
-        let chunk = slot.get_or_insert_with(|| Chunk {
+        let chunk = self.chunks.entry(number).or_insert_with(|| Chunk {
             pages: vec![None; CHUNK_PAGES as usize].into_boxed_slice(),
             written: 0,
         });
@@ -62,19 +65,19 @@ impl Pages {
         chunk.written = before + after - u32::from(old.is_some());
         self.written = self.written + u64::from(chunk.written) - u64::from(before);
         if chunk.written == 0 {
-            *slot = None;
+            self.chunks.remove(&number);
         }
         old
     }
 
-    /// Returns the first page with contents in `first..end`, without a look at each page of an empty chunk.
+    /// Returns the first page with contents in `first..end`, without a look at empty chunks.
     pub(crate) fn next_written(&self, first: u64, end: u64) -> Option<u64> {
-        let mut lpn = first;
-        while lpn < end {
-            match &self.chunks[(lpn / CHUNK_PAGES) as usize] {
-                None => lpn = (lpn / CHUNK_PAGES + 1) * CHUNK_PAGES,
-                Some(chunk) if chunk.pages[(lpn % CHUNK_PAGES) as usize].is_some() => return Some(lpn),
-                Some(_) => lpn += 1,
+        let chunks = first / CHUNK_PAGES..end.max(first).div_ceil(CHUNK_PAGES);
+        for (number, chunk) in self.chunks.range(chunks) {
+            let start = number * CHUNK_PAGES;
+            let mut lpns = first.max(start)..end.min(start + CHUNK_PAGES);
+            if let Some(lpn) = lpns.find(|lpn| chunk.pages[(lpn - start) as usize].is_some()) {
+                return Some(lpn);
             }
         }
         None
@@ -100,7 +103,6 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     /// The rule: pages hold what a map holds, count the pages that have contents, find the next of them, and
     /// give the memory of an empty chunk back.
@@ -136,6 +138,6 @@ mod tests {
         for lpn in 0..2_000 {
             pages.replace(lpn, None);
         }
-        assert!(pages.chunks.iter().all(Option::is_none));
+        assert!(pages.chunks.is_empty());
     }
 }

@@ -5,7 +5,6 @@
 //! missing flush shows if one early write is lost and the later ones are kept, a missing checksum shows if a write
 //! is torn.
 
-use crate::unflushed::Piece;
 use fulgurite_base::option::{Choice, Form, SIZE};
 use fulgurite_base::{Declared, Opt, Prng, Share, Spec, SpecError, opt};
 
@@ -103,11 +102,12 @@ impl Pattern {
     pub const FORM: Form<Pattern> = Form::choice("all|all-but-one|one|after|half|few");
 }
 
-/// Chooses the pieces that a power cut with this seed loses. All pieces of a write are adjacent in `pieces`.
-pub(crate) fn choose(pieces: &[Piece], seed: u64) -> (Pattern, Vec<Piece>) {
+/// Chooses the pieces that a power cut with this seed loses. `write` gives the number of a piece's write; all pieces
+/// of a write are adjacent in `pieces`.
+pub fn choose<P: Clone>(pieces: &[P], write: impl Fn(&P) -> u64, seed: u64) -> (Pattern, Vec<P>) {
     let mut random = Prng::new(seed, "power-cut");
     let pattern = Pattern::NAMES[random.below(Pattern::NAMES.len() as u64) as usize].1;
-    let writes: Vec<&[Piece]> = pieces.chunk_by(|a, b| a.write == b.write).collect();
+    let writes: Vec<&[P]> = pieces.chunk_by(|a, b| write(a) == write(b)).collect();
     let one = random.below(writes.len().max(1) as u64) as usize;
     let mut lost = Vec::new();
     for (at, write) in writes.iter().enumerate() {
@@ -120,7 +120,7 @@ pub(crate) fn choose(pieces: &[Piece], seed: u64) -> (Pattern, Vec<Piece>) {
             Pattern::Few => (random.below(8) == 0, random.chance(Share::percent(25))),
         };
         let tear = |random: &mut Prng| !is_torn || random.chance(Share::percent(50));
-        lost.extend(write.iter().filter(|_| is_lost && tear(&mut random)));
+        lost.extend(write.iter().filter(|_| is_lost && tear(&mut random)).cloned());
     }
     (pattern, lost)
 }

@@ -1,20 +1,20 @@
 //! The writes that a power cut may lose, with what their pages held before.
 //!
-//! A write becomes durable in one of these ways: it is durable by itself (FUA) and has completed; a flush that
-//! was submitted after its completion has completed; the cache is full, so the drive has stored its oldest
-//! write; the cache survives a power cut. A page's history begins with its contents that nothing can take back
+//! The caller decides when a write becomes durable: when it completes, by a flush, by its number, or because the
+//! completed writes are more than the cache holds. A page's history begins with its contents that nothing can take back
 //! (`base`), followed by one change for each write. A durable change leaves the history when all changes before
 //! it have left, since an earlier write must not come back over a later one.
 
 use crate::pages::{Page, Pages};
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::VecDeque;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// The number of a write, in the order of submission.
-pub(crate) type WriteId = u64;
+pub type WriteId = u64;
 
 /// One write's change of one page.
+#[derive(Clone)]
 struct Change {
     write: WriteId,
     /// The bytes of the page that the write changed.
@@ -25,12 +25,14 @@ struct Change {
 }
 
 /// The contents that a page may have after a power cut.
+#[derive(Clone)]
 struct History {
     base: Option<Page>,
     changes: VecDeque<Change>,
 }
 
 /// A write, trim or write of zeros with changes that are in the histories of its pages.
+#[derive(Clone)]
 struct Write {
     offset: u64,
     length: u64,
@@ -68,17 +70,18 @@ pub struct Loss {
 }
 
 /// All writes that are not durable.
+#[derive(Clone)]
 pub(crate) struct Unflushed {
     page_bytes: u64,
     /// A write is torn only at multiples of this number of bytes.
     tear_bytes: u64,
-    /// The most bytes of completed writes; 0 if a completed write is durable.
+    /// The most bytes of completed writes that are not durable.
     cache_bytes: u64,
     histories: FxHashMap<u64, History>,
     writes: FxHashMap<WriteId, Write>,
     next: WriteId,
-    /// The completed writes that are not durable, with the oldest completion first, and their bytes.
-    cached: VecDeque<WriteId>,
+    /// The completed writes that are not durable, by their place among all completions, and their bytes.
+    cached: BTreeMap<u64, WriteId>,
     cached_bytes: u64,
     completions: u64,
 }
@@ -93,7 +96,7 @@ impl Unflushed {
             histories: FxHashMap::default(),
             writes: FxHashMap::default(),
             next: 0,
-            cached: VecDeque::new(),
+            cached: BTreeMap::new(),
             cached_bytes: 0,
             completions: 0,
         }
@@ -118,10 +121,15 @@ impl Unflushed {
         self.histories.keys().copied().filter(|lpn| range.contains(lpn)).collect()
     }
 
+    /// Returns the next number of a write, which no write will have.
+    pub(crate) fn reserve(&mut self) -> WriteId {
+        self.next += 1;
+        self.next - 1
+    }
+
     /// Begins a write of the `length` bytes at `offset`. [`Unflushed::change`] records its pages.
     pub(crate) fn begin(&mut self, offset: u64, length: u64) -> WriteId {
-        let id = self.next;
-        self.next += 1;
+        let id = self.reserve();
         let write =
             Write { offset, length, pages: Vec::new(), changes: 0, is_durable: false, completed: None };
         self.writes.insert(id, write);
@@ -150,40 +158,35 @@ impl Unflushed {
     pub(crate) fn complete(&mut self, id: WriteId, is_durable: bool) {
         let completed = self.completions;
         self.completions += 1;
-        let Some(write) = self.writes.get_mut(&id) else { return };
-        write.completed = Some(completed);
-        if is_durable || self.cache_bytes == 0 || write.pages.is_empty() {
+        let Some(write) = self.writes.get_mut(&id).filter(|write| !write.is_durable) else { return };
+        if is_durable || write.pages.is_empty() {
             self.store(id);
             return;
         }
+        write.completed = Some(completed);
         self.cached_bytes += write.length;
-        self.cached.push_back(id);
-        while self.cached_bytes > self.cache_bytes {
-            self.store_oldest();
-        }
+        self.cached.insert(completed, id);
+    }
+
+    /// Returns the write that completed first, if more bytes have completed than the cache holds.
+    pub(crate) fn overflow(&self) -> Option<WriteId> {
+        let (_, oldest) = self.cached.first_key_value()?;
+        (self.cached_bytes > self.cache_bytes).then_some(*oldest)
     }
 
     /// Makes all writes durable that completed before `mark`.
     pub(crate) fn flush(&mut self, mark: u64) {
-        let is_covered = |id: &WriteId| {
-            self.writes.get(id).is_none_or(|write| write.completed.is_some_and(|completed| completed < mark))
-        };
-        let covered = self.cached.iter().take_while(|id| is_covered(id)).count();
-        for _ in 0..covered {
-            self.store_oldest();
-        }
-    }
-
-    fn store_oldest(&mut self) {
-        let Some(id) = self.cached.pop_front() else { return };
-        self.cached_bytes -= self.writes.get(&id).map_or(0, |write| write.length);
-        self.store(id);
+        let covered: Vec<WriteId> = self.cached.range(..mark).map(|(_, id)| *id).collect();
+        covered.into_iter().for_each(|id| self.store(id));
     }
 
     /// Makes a write durable.
-    fn store(&mut self, id: WriteId) {
-        let Some(write) = self.writes.get_mut(&id) else { return };
+    pub(crate) fn store(&mut self, id: WriteId) {
+        let Some(write) = self.writes.get_mut(&id).filter(|write| !write.is_durable) else { return };
         write.is_durable = true;
+        if write.completed.is_some_and(|completed| self.cached.remove(&completed).is_some()) {
+            self.cached_bytes -= write.length;
+        }
         let pages = std::mem::take(&mut write.pages);
         if pages.is_empty() {
             self.writes.remove(&id);
@@ -191,6 +194,11 @@ impl Unflushed {
         for lpn in pages {
             self.settle(lpn);
         }
+    }
+
+    /// Whether a power cut could lose a part of this write.
+    pub(crate) fn is_losable(&self, id: WriteId) -> bool {
+        self.writes.get(&id).is_some_and(|write| !write.is_durable && !write.pages.is_empty())
     }
 
     /// Removes the durable changes at the beginning of a page's history, and the writes that have no change left.
@@ -213,26 +221,28 @@ impl Unflushed {
 
     /// Returns the parts of writes that a power cut may lose now, in the order of submission.
     pub(crate) fn pieces(&self) -> Vec<Piece> {
-        let is_losable = |(_, write): &(&WriteId, &Write)| !write.is_durable && !write.pages.is_empty();
-        let mut writes: Vec<(&WriteId, &Write)> = self.writes.iter().filter(is_losable).collect();
-        writes.sort_unstable_by_key(|(id, _)| **id);
+        let mut ids: Vec<WriteId> = self.writes.keys().copied().filter(|id| self.is_losable(*id)).collect();
+        ids.sort_unstable();
+        ids.into_iter().flat_map(|id| self.pieces_of(id)).collect()
+    }
+
+    /// Returns the parts of one write that a power cut may lose now, by address.
+    pub(crate) fn pieces_of(&self, id: WriteId) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        for (id, write) in writes {
-            let (mut offset, end) = (write.offset, write.offset + write.length);
-            while offset < end {
-                let border = (offset / self.tear_bytes + 1) * self.tear_bytes;
-                let length = border.min(end) - offset;
-                pieces.push(Piece { write: *id, offset, length, in_flight: write.completed.is_none() });
-                offset += length;
-            }
+        let Some(write) = self.writes.get(&id).filter(|_| self.is_losable(id)) else { return pieces };
+        let (mut offset, end) = (write.offset, write.offset + write.length);
+        while offset < end {
+            let border = (offset / self.tear_bytes + 1) * self.tear_bytes;
+            let length = border.min(end) - offset;
+            pieces.push(Piece { write: id, offset, length, in_flight: write.completed.is_none() });
+            offset += length;
         }
         pieces
     }
 
-    /// Removes the effect of the pieces `lost` from `pages`, and forgets all writes.
-    pub(crate) fn lose(&mut self, lost: &[Piece], pages: &mut Pages) -> Loss {
-        let lost: FxHashSet<(WriteId, u64)> =
-            lost.iter().map(|piece| (piece.write, piece.offset / self.tear_bytes)).collect();
+    /// Removes the effect of writes from `pages`, and forgets all writes. `is_lost` is asked for each unit of
+    /// `tear_bytes` that a write has changed, with the number of the write and that of the unit.
+    pub(crate) fn lose(&mut self, pages: &mut Pages, is_lost: &dyn Fn(WriteId, u64) -> bool) -> Loss {
         let mut loss = Loss::default();
         for (lpn, history) in std::mem::take(&mut self.histories) {
             let has_volatile = history
@@ -241,21 +251,22 @@ impl Unflushed {
                 .any(|change| self.writes.get(&change.write).is_some_and(|write| !write.is_durable));
             loss.pages_unflushed += u64::from(has_volatile);
             let mut page = history.base;
-            let (mut is_lost, mut is_torn) = (false, false);
+            let (mut has_lost, mut has_torn) = (false, false);
             for change in &history.changes {
                 let start = lpn * self.page_bytes;
-                let kept = self.kept(change, start, &lost);
+                let kept = self.kept(change, start, is_lost);
                 let bytes: u64 = kept.iter().map(|(from, to)| u64::from(to - from)).sum();
                 let whole = u64::from(change.to - change.from);
-                (is_lost, is_torn) = (is_lost || bytes == 0, is_torn || bytes > 0 && bytes < whole);
+                has_lost |= bytes == 0;
+                has_torn |= bytes > 0 && bytes < whole;
                 if bytes == self.page_bytes {
                     page.clone_from(&change.after);
                 } else if bytes > 0 {
                     page = Some(patched(page, change, &kept, self.page_bytes as usize));
                 }
             }
-            loss.pages_torn += u64::from(is_torn);
-            loss.pages_lost += u64::from(is_lost && !is_torn);
+            loss.pages_torn += u64::from(has_torn);
+            loss.pages_lost += u64::from(has_lost && !has_torn);
             pages.replace(lpn, page);
         }
         self.writes.clear();
@@ -265,13 +276,13 @@ impl Unflushed {
     }
 
     /// Returns the ranges of a change that are not lost. `start` is the address of its page.
-    fn kept(&self, change: &Change, start: u64, lost: &FxHashSet<(WriteId, u64)>) -> Vec<(u32, u32)> {
+    fn kept(&self, change: &Change, start: u64, is_lost: &dyn Fn(WriteId, u64) -> bool) -> Vec<(u32, u32)> {
         let (mut at, end) = (start + u64::from(change.from), start + u64::from(change.to));
         let mut kept: Vec<(u32, u32)> = Vec::new();
         while at < end {
             let border = ((at / self.tear_bytes + 1) * self.tear_bytes).min(end);
             let range = ((at - start) as u32, (border - start) as u32);
-            if !lost.contains(&(change.write, at / self.tear_bytes)) {
+            if !is_lost(change.write, at / self.tear_bytes) {
                 match kept.last_mut().filter(|last| last.1 == range.0) {
                     Some(last) => last.1 = range.1,
                     None => kept.push(range),
