@@ -22,7 +22,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-ssd", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-uring", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-nbd", &[]),
-    ("fulgurite-disk", &["fulgurite-base", "fulgurite-device"]),
+    ("fulgurite-disk", &["fulgurite-base", "fulgurite-device", "fulgurite-ssd"]),
+    ("fulgurite-folder", &["fulgurite-base", "fulgurite-disk"]),
     ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-engine", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl", "fulgurite-pool"]),
@@ -49,6 +50,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "fulgurite-uring",
         ],
     ),
+    ("fulgurite-crashtest", &["fulgurite-base", "fulgurite-files", "fulgurite-folder", "fulgurite-stack"]),
     (
         "fulgurite-serve",
         &[
@@ -66,7 +68,17 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fulgurite-study",
         &["fulgurite-base", "fulgurite-files", "fulgurite-ssd", "fulgurite-stack", "fulgurite-workload"],
     ),
-    ("fulgurite", &["fulgurite-files", "fulgurite-serve", "fulgurite-store-file", "fulgurite-study"]),
+    (
+        "fulgurite",
+        &[
+            "fulgurite-crashtest",
+            "fulgurite-files",
+            "fulgurite-folder",
+            "fulgurite-serve",
+            "fulgurite-store-file",
+            "fulgurite-study",
+        ],
+    ),
     (
         "fulgurite-python",
         &[
@@ -102,7 +114,8 @@ const BELOW_STACK: &[&str] = &[
 
 /// The folders of the pure crates. The other crates below `stack` open files: `workload` the traces that it
 /// is given, `uring` its drive, and `files` the files of its callers.
-const PURE: &[&str] = &["base", "device", "ftl", "ssd", "disk", "log", "pool", "engine", "bench", "nbd"];
+const PURE: &[&str] =
+    &["base", "device", "ftl", "ssd", "disk", "folder", "log", "pool", "engine", "bench", "nbd"];
 
 /// The line that makes a crate pure. Inner attributes cannot allow again the functions and types that this
 /// line forbids.
