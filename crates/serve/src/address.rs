@@ -1,4 +1,4 @@
-//! Addresses to listen at: `unix:PATH` and `tcp:HOST:PORT`.
+//! The places at which a drive is reached: addresses as `unix:PATH` and `tcp:HOST:PORT`, and a folder.
 
 use fulgurite_base::SpecError;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub(crate) enum Address {
     /// A socket in the file system.
     Unix(PathBuf),
     /// A TCP port.
@@ -15,7 +15,7 @@ pub enum Address {
 
 impl Address {
     /// Parses an address. Addresses that other machines can reach are refused unless `remote` is true.
-    pub fn parse(text: &str, remote: bool) -> Result<Address, SpecError> {
+    pub(crate) fn parse(text: &str, remote: bool) -> Result<Address, SpecError> {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             // Programs in other folders must find the socket by the URI.
             let path = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
@@ -41,12 +41,23 @@ impl Address {
     }
 
     /// Returns the URI of an NBD export at this address.
-    pub fn nbd_uri(&self) -> String {
+    pub(crate) fn nbd_uri(&self) -> String {
         match self {
             Address::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
             Address::Tcp(address) => format!("nbd://{address}"),
         }
     }
+}
+
+/// How a drive is reached.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Front {
+    /// The addresses at which NBD clients connect.
+    pub nbd: Vec<Address>,
+    /// The folder that is mounted with FUSE.
+    pub fuse: Option<PathBuf>,
+    /// The path of the control socket.
+    pub control: Option<PathBuf>,
 }
 
 #[cfg(test)]

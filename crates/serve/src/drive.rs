@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The effect of a power cut, as it is told to a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CutReport {
+pub(crate) struct CutReport {
     /// The seed that determined what was lost.
     pub seed: u64,
     /// The name of the pattern by which the writes were chosen.

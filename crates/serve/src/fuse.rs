@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
 /// The name of the file.
-pub const FILE: &str = "drive";
+pub(crate) const FILE: &str = "drive";
 
 const ROOT: u64 = 1;
 const DRIVE: u64 = 2;

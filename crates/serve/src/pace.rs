@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// How fast the drive's clock runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Speed {
+pub(crate) enum Speed {
     /// So many times as fast as the wall clock.
     Times(f64),
     /// As fast as this machine simulates it: every answer is sent at once.
@@ -21,7 +21,7 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 impl Speed {
     /// Parses `1x`, `0.1x`, `10x` or `max`.
-    pub fn parse(text: &str) -> Result<Speed, SpecError> {
+    pub(crate) fn parse(text: &str) -> Result<Speed, SpecError> {
         if text == "max" {
             return Ok(Speed::Max);
         }

@@ -3,8 +3,7 @@
 //! It reads what has arrived, submits the requests at the drive's present time, answers those that have completed, and
 //! sleeps until the next of these. So requests of all clients are in one order, and nothing is shared with a lock.
 
-use crate::Front;
-use crate::address::Address;
+use crate::address::{Address, Front};
 use crate::connection::{self, Connection, Drives};
 use crate::control::{self, Control, LINE_AT_MOST, SNAPSHOTS_AT_MOST};
 use crate::drive::{CutReport, Drive};

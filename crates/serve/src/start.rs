@@ -1,0 +1,131 @@
+//! Starts a server from what a user typed.
+
+use crate::address::{Address, Front};
+use crate::drive::Drive;
+use crate::fuse::FILE;
+use crate::pace::{Pace, Speed};
+use crate::server::{Handle, Server};
+use fulgurite_base::SpecError;
+use fulgurite_device::Device;
+use fulgurite_disk::{Cache, Disk, PowerModel};
+use fulgurite_nbd::{BlockSizes, Export};
+use fulgurite_ssd::WriteCache;
+use fulgurite_stack::serve::Served;
+use fulgurite_stack::settings::{self, Workloads};
+use fulgurite_stack::{Command, Row, Run, StackError};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The smallest unit of addresses that clients are told, that of most drives.
+const SECTOR_BYTES: u32 = 512;
+
+/// The longest request that clients are told, in bytes.
+const REQUEST_BYTES: u32 = 32 << 20;
+
+/// What is asked of a server, as text that a user typed.
+#[derive(Clone, Debug, Default)]
+pub struct Asked<'a> {
+    /// The settings of the drive, by name; see `fulgurite_stack::Command::Serve`.
+    pub settings: BTreeMap<&'a str, &'a str>,
+    /// The addresses at which NBD clients connect.
+    pub nbd: Vec<&'a str>,
+    /// The folder that is mounted.
+    pub fuse: Option<&'a Path>,
+    /// The path of the control socket.
+    pub control: Option<&'a Path>,
+    /// The speed; `None` for that of a real drive.
+    pub speed: Option<&'a str>,
+    /// The model of power cuts; `None` for that of the drive's cache.
+    pub power: Option<&'a str>,
+    /// Whether other machines may reach the drive.
+    pub remote: bool,
+}
+
+/// A drive that is about to be served.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The name of the drive.
+    pub device: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The cache, as far as power cuts concern it.
+    pub cache: Cache,
+    /// How it is reached, one address or path each.
+    pub places: Vec<String>,
+}
+
+impl Asked<'_> {
+    fn front(&self) -> Result<Front, StackError> {
+        let refused = |error: SpecError| StackError::request(format!("--nbd: {error}"));
+        let nbd = self.nbd.iter().map(|text| Address::parse(text, self.remote).map_err(refused));
+        let front = Front {
+            nbd: nbd.collect::<Result<_, _>>()?,
+            fuse: self.fuse.map(Path::to_path_buf),
+            control: self.control.map(Path::to_path_buf),
+        };
+        if front.nbd.is_empty() && front.fuse.is_none() {
+            return Err(StackError::request(
+                "nothing says how programs reach the drive; accepted: --nbd unix:PATH, --nbd tcp:127.0.0.1:10809 or \
+                    --fuse DIR",
+            ));
+        }
+        if self.remote && !front.nbd.iter().any(|address| matches!(address, Address::Tcp(_))) {
+            return Err(StackError::request("--remote changes nothing without --nbd tcp:…; leave it out"));
+        }
+        Ok(front)
+    }
+
+    fn power(&self, run: &Run) -> Result<PowerModel, StackError> {
+        match self.power {
+            Some(text) => {
+                PowerModel::parse(text).map_err(|error| StackError::request(format!("--power: {error}")))
+            }
+            None => {
+                let write_cache = run.stack.device.simulated().map(|config| config.write_cache);
+                let is_volatile = write_cache == Some(WriteCache::Volatile);
+                Ok(PowerModel::of(if is_volatile { Cache::Volatile } else { Cache::Protected }))
+            }
+        }
+    }
+}
+
+/// Serves a drive until `handle` ends it, and returns its figures. `started` is called when programs can reach it, and
+/// `report` gets the figures whenever the handle asks for them.
+pub fn serve(
+    asked: &Asked<'_>,
+    handle: Handle,
+    started: impl FnOnce(&Started),
+    report: &mut dyn FnMut(Result<Row, StackError>),
+) -> Result<Row, StackError> {
+    let front = asked.front()?;
+    let speed = asked.speed.map_or(Ok(Speed::Times(1.0)), Speed::parse);
+    let speed = speed.map_err(|error| StackError::request(format!("--speed: {error}")))?;
+    let run = settings::run(Command::Serve, &asked.settings, &mut Workloads::default())?;
+    let model = asked.power(&run)?;
+    let label = run.stack.device.label.clone();
+    let Served { device, statistics } = Served::open(&run)?;
+    let caps = device.caps().clone();
+    let disk = Disk::new(device, model);
+    let export = Export {
+        name: label.clone(),
+        description: format!("{label}, simulated by Fulgurite"),
+        bytes: disk.bytes(),
+        block: BlockSizes {
+            minimum: SECTOR_BYTES.min(caps.page_bytes),
+            preferred: caps.page_bytes,
+            maximum: REQUEST_BYTES,
+        },
+        read_only: false,
+        // All connections share one drive, so a flush on one covers the completed writes of all.
+        multi_conn: true,
+    };
+    export.check().map_err(|error| StackError::request(format!("device {label}: {error}")))?;
+    let mut places: Vec<String> = front.nbd.iter().map(Address::nbd_uri).collect();
+    places.extend(front.fuse.as_ref().map(|folder| folder.join(FILE).display().to_string()));
+    let told = Started { device: label, bytes: disk.bytes(), cache: disk.model().cache, places };
+    let pace = Pace::new(speed, disk.now());
+    let drive = Drive::new(disk, statistics, pace, run.seed);
+    let server = Server::open(drive, export, &front, handle, report)?;
+    started(&told);
+    server.run()
+}
