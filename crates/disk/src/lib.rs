@@ -13,10 +13,12 @@ mod power;
 mod fault;
 mod request;
 mod disk;
+mod ssd;
 
 pub use disk::{Cut, Disk, Snapshot};
 pub use fault::{CutPoint, Failing, Faults};
 pub use power::{Cache, Pattern, PowerModel, choose};
 pub use request::{Completed, DiskError, Kind, Request};
+pub use ssd::Ssd;
 pub use unflushed::{Loss, Piece, WriteId};
 pub use versions::Versions;
