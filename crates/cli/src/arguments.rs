@@ -4,6 +4,7 @@
 //! of options of their own: their options are the declared settings of runs.
 
 use crate::common::Common;
+use crate::crashtest::CrashtestArguments;
 use crate::examples;
 use crate::serve::{Control, Served};
 use crate::store_arguments::StoreCommand;
@@ -156,6 +157,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Control,
     },
+    /// Run a program in a folder, cut the power, and check what is left; again and again
+    #[command(after_help = examples::CRASHTEST)]
+    Crashtest(CrashtestArguments),
     /// Print the completion script of a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
@@ -194,7 +198,10 @@ impl Command {
             Command::Profile(_) | Command::Pool(_) | Command::Gc(_) | Command::Replay(_) => true,
             Command::Bench(_) | Command::Study { .. } | Command::Advise { .. } => true,
             Command::List { .. } | Command::Trace { .. } | Command::Diff { .. } | Command::Store(_) => false,
-            Command::Calibrate { .. } | Command::Serve { .. } | Command::Ctl { .. } => false,
+            Command::Calibrate { .. }
+            | Command::Serve { .. }
+            | Command::Ctl { .. }
+            | Command::Crashtest(_) => false,
             Command::Completions { .. } | Command::Man { .. } | Command::Reference { .. } => false,
         }
     }

@@ -115,8 +115,8 @@ Examples:
   fulgurite man pool > pool.1";
 
 pub(crate) const SERVE: &str = "\
-The simulated drive runs on the wall clock, so a program measures its latencies. Ctrl-C ends it and prints its figures; \
-the signal USR1 prints them meanwhile.
+The simulated drive runs on the wall clock, so a program measures its latencies. Ctrl-C ends it and prints its \
+figures; the signal USR1 prints them meanwhile.
 
 Examples:
   fulgurite serve p4510 --nbd unix:drive.sock           then: nbdinfo nbd+unix:///?socket=drive.sock
@@ -129,3 +129,13 @@ Examples:
   fulgurite ctl ctl.sock power-cut --at flush:3         at the third flush from now on
   fulgurite ctl ctl.sock fail-reads --offset 4096 --length 512
   fulgurite ctl ctl.sock stats --json";
+
+pub(crate) const CRASHTEST: &str = "\
+The program runs in an empty folder, its current one. At a cut it is killed, and writes and names that it has not \
+synced may be lost. The checker then runs in the folder and gets as its input all that the program has printed until \
+the cut, so a program prints what it relies on. The same seed cuts at the same operation and loses in the same way.
+
+Examples:
+  fulgurite crashtest --check 'test -s file' -- sh -c 'echo 1 > new; mv new file'
+  fulgurite crashtest --cuts 1000 --setup 'sqlite3 a.db <schema.sql' --check ./check.sh -- ./workload.sh
+  fulgurite crashtest --folder strict --seed 17 --cuts 1 --keep found --check ./check.sh -- ./workload.sh";

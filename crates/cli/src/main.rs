@@ -8,6 +8,7 @@ mod interrupt;
 mod progress;
 mod store_arguments;
 mod serve;
+mod crashtest;
 mod arguments;
 mod reference;
 mod store;
@@ -233,6 +234,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
         ),
         Some(Command::Serve { typed, served }) => serve::run(typed.0, &served, &common),
         Some(Command::Ctl { socket, command }) => serve::ctl(&socket, &command, &common),
+        Some(Command::Crashtest(asked)) => crashtest::run(&asked, &common),
         Some(Command::Store(command)) => store::run(command, &common),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

@@ -1,0 +1,90 @@
+//! Executes the command `crashtest`.
+
+use crate::common::Common;
+use crate::output::{say, written};
+use crate::progress::watched;
+use clap::Args;
+use fulgurite_crashtest::{JUNIT_BEGINNING, Typed, crashtest};
+use fulgurite_files::output::{Named, Replaces, write_whole};
+use fulgurite_study::{StackError, runner};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// The arguments of `crashtest`.
+#[derive(Args)]
+pub(crate) struct CrashtestArguments {
+    /// Number of power cuts, each with a seed of its own [default: 100]
+    #[arg(long, value_name = "N")]
+    cuts: Option<String>,
+    /// Shell command that checks the folder after a cut: it ends with exit code 0 if all is well. Its input is what the
+    /// program printed before the cut
+    #[arg(long, value_name = "COMMAND")]
+    check: String,
+    /// Shell command that fills the folder before the program starts; nothing of it is ever lost
+    #[arg(long, value_name = "COMMAND")]
+    setup: Option<String>,
+    /// What a cut may lose: journaled (as ext4 and XFS) or strict (as POSIX allows), with options
+    /// (strict:tear=4KiB) [default: journaled]
+    #[arg(long, value_name = "RULES")]
+    folder: Option<String>,
+    /// Longest time that the program or the checker may take [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    time: Option<String>,
+    /// Stop at the first violation
+    #[arg(long)]
+    stop: bool,
+    /// Keep the files of each violation in this new folder
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Also write the outcome as a JUnit report
+    #[arg(long, value_name = "FILE.xml")]
+    junit: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// Runs the tests and prints their outcome. Fails if there is a violation.
+pub(crate) fn run(arguments: &CrashtestArguments, common: &Common) -> Result<(), StackError> {
+    let typed = Typed {
+        cuts: arguments.cuts.as_deref(),
+        seed: common.seed.as_deref(),
+        folder: arguments.folder.as_deref(),
+        time: arguments.time.as_deref(),
+        check: &arguments.check,
+        setup: arguments.setup.as_deref(),
+        keep: arguments.keep.as_deref(),
+        stop: arguments.stop,
+        program: &arguments.program,
+    };
+    let asked = typed.asked(common.threads.unwrap_or_else(runner::all_cores))?;
+    let junit = arguments
+        .junit
+        .as_deref()
+        .map(|path| Named::new("--junit", path).replacing(Replaces::Beginning(JUNIT_BEGINNING)));
+    fulgurite_files::output::check(&[], junit.as_slice())?;
+    let outcome = watched(common.quiet, "cuts", |progress| crashtest(&asked, progress))?;
+    if let Some(junit) = junit {
+        let name: Vec<String> = arguments.program.iter().map(|word| word.display().to_string()).collect();
+        let report = outcome.junit(&name.join(" "));
+        write_whole::<(), StackError>(junit, |file| {
+            file.write_all(report.as_bytes()).map_err(|error| junit.failed(error).into())
+        })?;
+    }
+    let text = match common.json {
+        true => format!("{}\n", serde_json::json!([outcome])),
+        false => outcome.in_words(),
+    };
+    written(io::stdout().write_all(text.as_bytes()))?;
+    match outcome.violations.len() {
+        0 => Ok(()),
+        violations => {
+            say("");
+            Err(StackError::run(format!(
+                "{violations} of {} cuts broke the program's promises",
+                outcome.cuts
+            )))
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Many tests: one for each seed, several at once.
+
+use crate::test::{Ended, Place, Plan, choose, shell, shrink};
+use fulgurite_base::{Nanos, SpecError, units};
+use fulgurite_folder::{Folder, Piece, Rules};
+use fulgurite_stack::{Progress, StackError};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The most runs of the checker that a violation is made smaller with.
+const TRIES: u32 = 200;
+
+/// The most pieces that a violation lists.
+const PIECES_AT_MOST: usize = 20;
+
+/// A request for tests.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What is tested.
+    pub plan: Plan,
+    /// The number of cuts.
+    pub cuts: u64,
+    /// The seed of the first cut. The others have the seeds that follow it.
+    pub seed: u64,
+    /// The number of tests at the same time.
+    pub jobs: NonZeroUsize,
+    /// Whether the first violation ends the tests.
+    pub stop: bool,
+    /// The folder for the files of violations; `None` to keep none.
+    pub keep: Option<PathBuf>,
+}
+
+/// A request as a user typed it. `None` stands for the default.
+#[derive(Clone, Debug, Default)]
+pub struct Typed<'a> {
+    /// The number of cuts [default: 100].
+    pub cuts: Option<&'a str>,
+    /// The first seed [default: 42].
+    pub seed: Option<&'a str>,
+    /// The rules of the folder, with options [default: journaled].
+    pub folder: Option<&'a str>,
+    /// The longest time of a program or a checker [default: 60s].
+    pub time: Option<&'a str>,
+    /// The shell command of the checker.
+    pub check: &'a str,
+    /// The shell command that fills the folder.
+    pub setup: Option<&'a str>,
+    /// The folder for the files of violations.
+    pub keep: Option<&'a Path>,
+    /// Whether the first violation ends the tests.
+    pub stop: bool,
+    /// The program with its arguments.
+    pub program: &'a [OsString],
+}
+
+impl Typed<'_> {
+    /// Gives the typed texts their meaning. `jobs` tests run at the same time.
+    pub fn asked(&self, jobs: NonZeroUsize) -> Result<Asked, StackError> {
+        let named =
+            |name: &'static str| move |error: SpecError| StackError::request(format!("{name}: {error}"));
+        let count = |text: Option<&str>, usual| text.map_or(Ok(usual), units::parse_count);
+        let cuts = count(self.cuts, 100).map_err(named("--cuts"))?;
+        if cuts == 0 {
+            return Err(StackError::request("--cuts is 0; accepted: a number from 1 on"));
+        }
+        let seed = count(self.seed, 42).map_err(named("--seed"))?;
+        let time = self.time.map_or(Ok(Nanos(60_000_000_000)), units::parse_time).map_err(named("--time"))?;
+        let rules = self.folder.map_or(Ok(Rules::default()), Rules::parse).map_err(named("--folder"))?;
+        if let Some(keep) = self.keep.filter(|keep| keep.exists()) {
+            return Err(StackError::request(format!(
+                "--keep {} exists; accepted: the path of a new folder",
+                keep.display()
+            )));
+        }
+        let plan = Plan {
+            program: self.program.to_vec(),
+            check: self.check.to_owned(),
+            setup: self.setup.map(str::to_owned),
+            rules,
+            time: Duration::from_nanos(time.0),
+        };
+        Ok(Asked { plan, cuts, seed, jobs, stop: self.stop, keep: self.keep.map(Path::to_path_buf) })
+    }
+}
+
+/// A cut after which the checker failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The seed of the cut.
+    pub seed: u64,
+    /// The number of the operation at which the power was cut.
+    pub operation: u64,
+    /// That operation in words.
+    pub at: String,
+    /// The number of changes, or parts of writes, that could be lost.
+    pub unsynced: u64,
+    /// The number of these that were lost.
+    pub lost: u64,
+    /// The exit code and the last lines of the checker.
+    pub failure: String,
+    /// The changes whose loss suffices for the failure, in words. It is empty if the checker fails although nothing is
+    /// lost.
+    pub guilty: Vec<String>,
+    /// Whether the same loss made the checker fail again.
+    pub repeats: bool,
+}
+
+/// The outcome of all tests.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The number of cuts.
+    pub cuts: u64,
+    /// The number of cuts that came before the program's end.
+    pub cuts_in_run: u64,
+    /// The number of operations of the program without a cut: changes of the folder and syncs.
+    pub operations: u64,
+    /// The number of changes, or parts of writes, that the cuts could lose.
+    pub unsynced: u64,
+    /// The number of these that they lost.
+    pub lost: u64,
+    /// The time of all cuts in seconds.
+    pub seconds: f64,
+    /// The violations, by seed.
+    pub violations: Vec<Violation>,
+}
+
+/// The sums over the cuts so far.
+#[derive(Default)]
+struct Sums {
+    cuts: u64,
+    cuts_in_run: u64,
+    unsynced: u64,
+    lost: u64,
+    violations: Vec<Violation>,
+    error: Option<StackError>,
+}
+
+/// Runs the tests.
+///
+/// # Errors
+///
+/// Refuses a program that fails, changes nothing, or fails its check without any cut. Such a program's violations would
+/// say nothing about power cuts.
+pub fn crashtest(asked: &Asked, progress: &Progress) -> Result<Outcome, StackError> {
+    let plan = &asked.plan;
+    let no_place =
+        |error: io::Error| StackError::run(format!("there is no room for temporary files: {error}"));
+    let place = Place::new(0).map_err(no_place)?;
+    let folder = prepared(plan, &place)?;
+    let whole = place.run(&plan.program, folder.clone(), None, plan.time)?;
+    if let Some(failure) = &whole.failure {
+        return Err(StackError::request(format!(
+            "the program fails without a power cut ({failure}); accepted: a program that ends with exit code 0"
+        )));
+    }
+    if whole.operations == 0 {
+        return Err(StackError::request(
+            "the program changes nothing in its folder, so no cut can matter; accepted: a program that works in its \
+                current folder",
+        ));
+    }
+    if let Some(failure) = place.check(&plan.check, whole.folder, plan.time)? {
+        return Err(StackError::request(format!(
+            "--check fails without a power cut ({failure}); accepted: a command that ends with exit code 0 if all is \
+                well"
+        )));
+    }
+    let start = Instant::now();
+    let (next, sums) = (AtomicU64::new(0), Mutex::new(Sums::default()));
+    let lock = || sums.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = |number: usize| -> Result<(), StackError> {
+        let place = Place::new(number + 1).map_err(no_place)?;
+        loop {
+            let index = next.fetch_add(1, Ordering::SeqCst);
+            let is_over = lock().error.is_some() || asked.stop && !lock().violations.is_empty();
+            if index >= asked.cuts || is_over {
+                return Ok(());
+            }
+            let test = Test { asked, place: &place, seed: asked.seed.wrapping_add(index) };
+            let done = test.run(&folder, whole.operations)?;
+            let mut sums = lock();
+            sums.cuts += 1;
+            sums.cuts_in_run += u64::from(done.is_in_run);
+            sums.unsynced += done.unsynced;
+            sums.lost += done.lost;
+            sums.violations.extend(done.violation);
+            progress.left(asked.cuts - sums.cuts, asked.cuts);
+        }
+    };
+    std::thread::scope(|scope| {
+        let work = &work;
+        let jobs = asked.jobs.get().min(usize::try_from(asked.cuts).unwrap_or(usize::MAX));
+        let threads: Vec<_> = (0..jobs).map(|number| scope.spawn(move || work(number))).collect();
+        for thread in threads {
+            if let Ok(Err(error)) = thread.join() {
+                lock().error.get_or_insert(error);
+            }
+        }
+    });
+    let Sums { cuts, cuts_in_run, unsynced, lost, mut violations, error } =
+        sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = error {
+        return Err(error);
+    }
+    violations.sort_unstable_by_key(|violation| violation.seed);
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Outcome { cuts, cuts_in_run, operations: whole.operations, unsynced, lost, seconds, violations })
+}
+
+/// Returns the folder in which the program starts. All of it is durable.
+fn prepared(plan: &Plan, place: &Place) -> Result<Folder, StackError> {
+    let folder = Folder::new(plan.rules);
+    let Some(setup) = &plan.setup else { return Ok(folder) };
+    let Ended { mut folder, failure, .. } = place.run(&shell(setup), folder, None, plan.time)?;
+    match failure {
+        None => {
+            folder.sync_all();
+            Ok(folder)
+        }
+        Some(failure) => Err(StackError::request(format!(
+            "--setup fails ({failure}); accepted: a command that ends with exit code 0"
+        ))),
+    }
+}
+
+/// The test of one seed.
+struct Test<'a> {
+    asked: &'a Asked,
+    place: &'a Place,
+    seed: u64,
+}
+
+/// What came of one test.
+struct Done {
+    is_in_run: bool,
+    unsynced: u64,
+    lost: u64,
+    violation: Option<Violation>,
+}
+
+impl Test<'_> {
+    fn run(&self, folder: &Folder, operations: u64) -> Result<Done, StackError> {
+        let plan = &self.asked.plan;
+        let choice = choose(self.seed, operations);
+        let ended = self.place.run(&plan.program, folder.clone(), Some(choice.cut_at), plan.time)?;
+        if let Some(failure) = &ended.failure {
+            return Err(StackError::run(format!(
+                "the program fails before its power is cut, with seed {} ({failure})",
+                self.seed
+            )));
+        }
+        let mut left = ended.folder.clone();
+        let cut = left.power_cut(choice.loss);
+        let verdict = self.place.check(&plan.check, left.clone(), plan.time)?;
+        let violation = match verdict {
+            Some(failure) => Some(self.explain(&ended, left, &cut.lost, cut.pieces.len() as u64, failure)?),
+            None => None,
+        };
+        Ok(Done {
+            is_in_run: ended.cut.is_some(),
+            unsynced: cut.pieces.len() as u64,
+            lost: cut.lost.len() as u64,
+            violation,
+        })
+    }
+
+    /// Finds the changes whose loss suffices for a failure.
+    fn explain(
+        &self,
+        ended: &Ended,
+        left: Folder,
+        lost: &[Piece],
+        unsynced: u64,
+        failure: String,
+    ) -> Result<Violation, StackError> {
+        let plan = &self.asked.plan;
+        if let Some(keep) = &self.asked.keep {
+            self.place.keep(left, &keep.join(format!("seed-{}", self.seed)))?;
+        }
+        let fails = |lost: &[Piece]| {
+            let mut left = ended.folder.clone();
+            left.power_cut_with(lost);
+            Ok(self.place.check(&plan.check, left, plan.time)?.is_some())
+        };
+        let repeats = fails(lost)?;
+        let guilty = if repeats { shrink(lost, TRIES, fails)? } else { lost.to_vec() };
+        let mut words: Vec<String> = guilty.iter().take(PIECES_AT_MOST).map(Piece::to_string).collect();
+        if guilty.len() > PIECES_AT_MOST {
+            words.push(format!("and {} more", guilty.len() - PIECES_AT_MOST));
+        }
+        Ok(Violation {
+            seed: self.seed,
+            operation: ended.operations,
+            at: ended.cut.clone().unwrap_or_else(|| "the end of the program".to_owned()),
+            unsynced,
+            lost: lost.len() as u64,
+            failure,
+            guilty: words,
+            repeats,
+        })
+    }
+}

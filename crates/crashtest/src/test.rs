@@ -1,0 +1,236 @@
+//! One test: the program runs in a folder, the power is cut, and the checker looks at what is left.
+
+use crate::mount::mount;
+use crate::power::Power;
+use crate::program::{Files, Program, last_lines};
+use fulgurite_base::Prng;
+use fulgurite_folder::{Folder, Piece, Rules};
+use fulgurite_stack::StackError;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// What is tested.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program with its arguments. It runs in the folder.
+    pub program: Vec<OsString>,
+    /// The shell command that checks the folder after a cut, with the program's output as its input. It fails with any
+    /// exit code but 0.
+    pub check: String,
+    /// The shell command that fills the folder before the program runs, without cuts.
+    pub setup: Option<String>,
+    /// The rules of the folder.
+    pub rules: Rules,
+    /// The longest time that a program or a checker may take.
+    pub time: Duration,
+}
+
+/// The place where tests run: a folder to mount on, and files for outputs.
+pub(crate) struct Place {
+    folder: TempDir,
+    mark: String,
+}
+
+/// The folder and the output of a program when it ended or the power was cut.
+pub(crate) struct Ended {
+    /// The folder with everything that was written.
+    pub folder: Folder,
+    /// The number of operations.
+    pub operations: u64,
+    /// The operation of the cut in words; `None` if the program ended before.
+    pub cut: Option<String>,
+    /// The reason why the program failed by itself; `None` if it did not.
+    pub failure: Option<String>,
+}
+
+/// The verdict of the checker: `None` if all is well, otherwise why not.
+pub(crate) type Verdict = Option<String>;
+
+impl Place {
+    /// Makes a place. The number tells the places of a run apart.
+    pub(crate) fn new(number: usize) -> io::Result<Place> {
+        let folder = tempfile::Builder::new().prefix("fulgurite-crashtest-").tempdir()?;
+        for name in ["on", "after"] {
+            fs::create_dir(folder.path().join(name))?;
+        }
+        let mark = format!("{}-{number}", std::process::id());
+        Ok(Place { folder, mark })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs a program in `folder` until it ends or the power is cut at its operation `cut_at`.
+    pub(crate) fn run(
+        &self,
+        words: &[impl AsRef<OsStr>],
+        folder: Folder,
+        cut_at: Option<u64>,
+        time: Duration,
+    ) -> Result<Ended, StackError> {
+        let (notify, cut) = sync_channel(1);
+        let power = Arc::new(Power::new(folder, cut_at, notify));
+        let at = self.path("on");
+        let session = mount(Arc::clone(&power), &at).map_err(|error| cannot_mount(&at, &error))?;
+        let (output, errors) = (self.path("output"), self.path("errors"));
+        let files = Files { input: None, output: &output, errors: &errors };
+        let mut program = Program::start(words, &at, &files, &self.mark).map_err(|error| {
+            let name = words.first().map(|word| word.as_ref().display().to_string()).unwrap_or_default();
+            StackError::request(format!(
+                "{name} cannot be started: {error}; accepted: a program and its arguments"
+            ))
+        })?;
+        let status = program.wait(time, |look| cut.recv_timeout(look).is_ok()).map_err(failed)?;
+        let is_cut = power.state().cut.is_some();
+        // What the program leaves running would go on in the folder, so it ends here in any case.
+        power.cut("the end of the program");
+        program.kill();
+        power.release();
+        program.reap().map_err(failed)?;
+        drop(session);
+        let state = power.state();
+        let failure = match status {
+            Some(status) if !status.success() && !is_cut => {
+                Some(format!("{status}: {}", last_lines(&errors)))
+            }
+            None if !is_cut => Some(format!("it had not ended after {} s", time.as_secs_f64())),
+            _ => None,
+        };
+        Ok(Ended {
+            folder: state.folder.clone(),
+            operations: state.operations,
+            cut: if is_cut { state.cut.clone() } else { None },
+            failure,
+        })
+    }
+
+    /// Runs the checker on a folder, with the program's output as its input.
+    pub(crate) fn check(&self, check: &str, folder: Folder, time: Duration) -> Result<Verdict, StackError> {
+        let (notify, _cut) = sync_channel(1);
+        let power = Arc::new(Power::new(folder, None, notify));
+        let at = self.path("after");
+        let session = mount(Arc::clone(&power), &at).map_err(|error| cannot_mount(&at, &error))?;
+        let (input, output) = (self.path("output"), self.path("checked"));
+        let files = Files { input: Some(&input), output: &output, errors: &output };
+        let mut checker = Program::start(&shell(check), &at, &files, &self.mark)
+            .map_err(|error| StackError::run(format!("the checker cannot be started: {error}")))?;
+        let status = checker
+            .wait(time, |look| {
+                std::thread::sleep(look);
+                false
+            })
+            .map_err(failed)?;
+        checker.kill();
+        checker.reap().map_err(failed)?;
+        drop(session);
+        Ok(match status {
+            Some(status) if status.success() => None,
+            Some(status) => Some(format!("{status}: {}", last_lines(&output))),
+            None => Some(format!("the checker had not ended after {} s", time.as_secs_f64())),
+        })
+    }
+
+    /// Copies the files that a violation concerns to `folder`, which must be new.
+    pub(crate) fn keep(&self, left: Folder, folder: &Path) -> Result<(), StackError> {
+        let (notify, _cut) = sync_channel(1);
+        let power = Arc::new(Power::new(left, None, notify));
+        let at = self.path("after");
+        let session = mount(power, &at).map_err(|error| cannot_mount(&at, &error))?;
+        let kept = copy(&at, &folder.join("folder"))
+            .and_then(|()| fs::copy(self.path("output"), folder.join("output")).map(drop));
+        drop(session);
+        kept.map_err(|error| StackError::run(format!("{} cannot be written: {error}", folder.display())))
+    }
+}
+
+/// Copies a folder. Symbolic links become links to the same target.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn failed(error: io::Error) -> StackError {
+    StackError::run(format!("waiting for the program failed: {error}"))
+}
+
+fn cannot_mount(at: &Path, error: &io::Error) -> StackError {
+    StackError::run(format!(
+        "a folder cannot be mounted on {}: {error}; crashtest needs /dev/fuse and, without root, fusermount3 (Debian's \
+            package fuse3)",
+        at.display()
+    ))
+}
+
+/// Returns the words that run a shell command.
+pub(crate) fn shell(command: &str) -> [&str; 3] {
+    ["sh", "-c", command]
+}
+
+/// The choices of one seed.
+pub(crate) struct Choice {
+    /// The operation at which the power is cut.
+    pub cut_at: u64,
+    /// The seed of what is lost.
+    pub loss: u64,
+}
+
+/// Returns the choices of a seed for a program with so many operations.
+pub(crate) fn choose(seed: u64, operations: u64) -> Choice {
+    let mut random = Prng::new(seed, "crashtest");
+    Choice { cut_at: 1 + random.below(operations), loss: random.next_u64() }
+}
+
+/// Finds a smallest list of lost pieces with which the checker still fails: leaving out any one of them lets it pass.
+/// `fails` runs the checker, at most `tries` times.
+pub(crate) fn shrink(
+    lost: &[Piece],
+    tries: u32,
+    mut fails: impl FnMut(&[Piece]) -> Result<bool, StackError>,
+) -> Result<Vec<Piece>, StackError> {
+    let mut left = lost.to_vec();
+    let mut tries = tries;
+    let mut parts = 2;
+    while !left.is_empty() && tries > 0 {
+        let length = left.len().div_ceil(parts).max(1);
+        let mut is_shrunk = false;
+        let mut at = 0;
+        while at < left.len() && tries > 0 {
+            let rest: Vec<Piece> = left
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| !(at..at + length).contains(index))
+                .map(|(_, piece)| piece.clone())
+                .collect();
+            tries -= 1;
+            if fails(&rest)? {
+                (left, is_shrunk) = (rest, true);
+            } else {
+                at += length;
+            }
+        }
+        if length == 1 && !is_shrunk {
+            break;
+        }
+        parts = if is_shrunk { 2.max(parts / 2) } else { parts * 2 };
+    }
+    Ok(left)
+}
