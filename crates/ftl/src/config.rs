@@ -117,7 +117,7 @@ impl FtlConfig {
             )));
         }
         let physical = u64::from(segments) * u64::from(segment_pages);
-        // The map uses `u32::MAX` for an unmapped page, so that number cannot be a page number.
+        // The map cannot hold this number, because its complement stands for an unmapped page.
         if physical >= u64::from(u32::MAX) {
             return Err(SpecError::new(format!(
                 "{physical} physical pages are too many; accepted: fewer than 2^32"

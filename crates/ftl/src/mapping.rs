@@ -8,11 +8,20 @@
 use fulgurite_base::{Ppn, advise_huge_pages, prefetch};
 use rustc_hash::FxHashMap;
 
-const UNMAPPED: u32 = u32::MAX;
+/// The entry of an unmapped logical page. It is zero, since the system provides zeroed memory only when it is touched: so
+/// a map takes memory for the pages that were written, and none for the rest of a large drive.
+const UNMAPPED: u32 = 0;
+
+/// Returns the entry of a logical page at `ppn`, and the physical page of an entry. `u32::MAX` is no page number.
+#[inline]
+const fn entry(ppn: u32) -> u32 {
+    !ppn
+}
 
 /// Both directions of the map and the valid bitmap. They always agree.
 #[derive(Debug)]
 pub struct Mapping {
+    /// The [`entry`] of each logical page.
     l2p: Vec<u32>,
     p2l: Vec<u32>,
     valid: Vec<u64>,
@@ -44,9 +53,9 @@ impl Clone for Mapping {
 impl Mapping {
     pub(crate) fn new(logical_pages: u32, physical_pages: u32) -> Mapping {
         Mapping {
-            l2p: filled(UNMAPPED, logical_pages as usize),
-            p2l: filled(UNMAPPED, physical_pages as usize),
-            valid: filled(0, physical_pages.div_ceil(64) as usize),
+            l2p: zeroed(logical_pages as usize),
+            p2l: zeroed(physical_pages as usize),
+            valid: zeroed(physical_pages.div_ceil(64) as usize),
             sharers: FxHashMap::default(),
         }
     }
@@ -54,8 +63,8 @@ impl Mapping {
     /// Returns the physical page of `lpn`; `None` if `lpn` is unmapped.
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Ppn> {
-        let ppn = self.l2p[lpn as usize];
-        (ppn != UNMAPPED).then_some(Ppn(ppn))
+        let found = self.l2p[lpn as usize];
+        (found != UNMAPPED).then_some(Ppn(entry(found)))
     }
 
     /// Prefetches the map entry of `lpn`. On a drive of a terabyte every entry is a cache miss, and these
@@ -97,7 +106,7 @@ impl Mapping {
     /// Maps `lpn` to `ppn`. The old physical page of `lpn` must have been unmapped.
     #[inline]
     pub(crate) fn map(&mut self, lpn: u32, ppn: Ppn) {
-        self.l2p[lpn as usize] = ppn.0;
+        self.l2p[lpn as usize] = entry(ppn.0);
         self.p2l[ppn.0 as usize] = lpn;
         self.valid[(ppn.0 / 64) as usize] |= 1 << (ppn.0 % 64);
     }
@@ -139,7 +148,7 @@ impl Mapping {
 
     /// Makes `lpn`, which must be unmapped, share the valid page `ppn`.
     pub(crate) fn share(&mut self, lpn: u32, ppn: Ppn) {
-        self.l2p[lpn as usize] = ppn.0;
+        self.l2p[lpn as usize] = entry(ppn.0);
         self.sharers.entry(ppn.0).or_default().push(lpn);
     }
 
@@ -151,7 +160,7 @@ impl Mapping {
         if !self.sharers.is_empty()
             && let Some(sharers) = self.sharers.remove(&from.0)
         {
-            sharers.iter().for_each(|sharer| self.l2p[*sharer as usize] = to.0);
+            sharers.iter().for_each(|sharer| self.l2p[*sharer as usize] = entry(to.0));
             self.sharers.insert(to.0, sharers);
         }
     }
@@ -202,7 +211,7 @@ impl Mapping {
             if let Some(ahead) = lpns.get(at + AHEAD) {
                 prefetch(&self.l2p, *ahead as usize);
             }
-            self.l2p[*lpn as usize] = first + at as u32;
+            self.l2p[*lpn as usize] = entry(first + at as u32);
             *owner = *lpn;
         }
         self.fill_valid(first, first + lpns.len() as u32, true);
@@ -245,21 +254,16 @@ impl Mapping {
     }
 }
 
-/// Returns an empty table with room for `len` entries, on huge pages if the system has them.
-fn with_room<T>(len: usize) -> Vec<T> {
-    let mut table: Vec<T> = Vec::with_capacity(len);
-    advise_huge_pages(table.spare_capacity_mut());
-    table
-}
-
-fn filled<T: Copy>(value: T, len: usize) -> Vec<T> {
-    let mut table = with_room(len);
-    table.resize(len, value);
+/// Returns a table of `len` zeros, on huge pages if the system has them.
+fn zeroed<T: Copy + From<u8>>(len: usize) -> Vec<T> {
+    let mut table = vec![T::from(0); len];
+    advise_huge_pages(&mut table);
     table
 }
 
 fn copied<T: Copy>(of: &[T]) -> Vec<T> {
-    let mut table = with_room(of.len());
+    let mut table: Vec<T> = Vec::with_capacity(of.len());
+    advise_huge_pages(table.spare_capacity_mut());
     table.extend_from_slice(of);
     table
 }

@@ -10,6 +10,7 @@ use crate::{Stack, StackError, Unit};
 use fulgurite_base::{Nanos, Spec, SpecError};
 use fulgurite_device::{Caps, MemDevice};
 use fulgurite_files::obstacle;
+use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::{CountingSink, Ftl};
 use fulgurite_log::{Below, LogConfig, LogDevice};
 use fulgurite_ssd::{SimDrive, SsdConfig};
@@ -170,8 +171,10 @@ impl Stack {
         user: U,
     ) -> Result<U::Output, StackError> {
         let Some(LayerConfig { log, .. }) = &self.layer else {
-            return self.with_drive(user, |config| {
-                Ok(preconditioned(config, request_pages, seed)?.as_ref().clone())
+            return self.with_drive(user, |config| match config.precondition {
+                // A new drive is made at once. A copy would take the memory of the whole map.
+                Precondition::None => Ok(SimDrive::preconditioned(config, request_pages, seed)?),
+                _ => Ok(preconditioned(config, request_pages, seed)?.as_ref().clone()),
             });
         };
         let mut ftl = None;
