@@ -15,13 +15,15 @@ impl Beside {
     }
 
     /// Starts the installation in a thread of its own.
-    pub(crate) fn begin(&self, install: fn() -> Result<()>) {
+    pub(crate) fn begin(&self, install: impl FnOnce() -> Result<()> + Send + 'static) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::spawn(install));
     }
 
-    /// Waits for the installation to end, if one was started.
+    /// Waits for the installation to end, if one was started. Several steps may wait for it; the first of them gets its
+    /// error.
     pub(crate) fn end(&self) -> Result<()> {
-        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        begun.map_or(Ok(()), |begun| begun.join().map_err(|_| anyhow!("the installation panicked"))?)
+        // The lock is held until the end, so that every step waits.
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.take().map_or(Ok(()), |begun| begun.join().map_err(|_| anyhow!("the installation panicked"))?)
     }
 }

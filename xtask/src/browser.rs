@@ -10,11 +10,10 @@
 //! check fail. The screenshots, and the SVG and the PNG of one plot of each report, are left in
 //! `target/reports` for inspection.
 
-use crate::beside::Beside;
-use crate::{build, root, run};
+use crate::{build, packages, root, run};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const STUDIES: &[&str] = &[
@@ -67,11 +66,7 @@ const PAGES: &[(&str, &str)] = &[
 ];
 /// The description of a trace. The word `TRACE` stands for a file that is made first.
 const TRACE: &str = "trace info TRACE";
-/// The installation of a browser, which runs beside the first steps.
-static INSTALLING: Beside = Beside::nothing();
 
-/// The program names of suitable browsers.
-const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// The widths of the windows in pixels: a phone, a tablet, a desktop.
 const WIDTHS: &[u32] = &[420, 900, 1400];
 /// The width in pixels of the frame in which the buttons are clicked.
@@ -80,8 +75,8 @@ const PROBE: &str = include_str!("probe.js");
 
 /// Runs all built-in studies with their `quick` settings and checks their reports.
 pub(crate) fn check() -> Result<()> {
-    INSTALLING.end()?;
-    let browser = find()?;
+    packages::installed()?;
+    let browser = packages::browser()?;
     let command = build::command()?;
     let reports = root().join("target").join("reports");
     fs::create_dir_all(&reports)?;
@@ -273,40 +268,4 @@ fn frames(widths: &[u32]) -> String {
          addEventListener('message', ({{ data }}) => {{ const told = document.createElement('pre'); \
          told.textContent = JSON.stringify(data); document.body.append(told); }});</script><body>{frames}</body>"
     )
-}
-
-/// Finds a browser, or returns an error that says how to install one.
-pub(crate) fn find() -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    BROWSERS
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|file| file.is_file())
-        .with_context(|| {
-            format!(
-                "there is no browser ({}); `cargo xtask ci --install` installs Debian's chromium and then checks",
-                BROWSERS.join(", ")
-            )
-        })
-}
-
-/// Starts the installation of a browser if there is none. Called only if the user gave `--install`.
-pub(crate) fn install() -> Result<()> {
-    if find().is_err() {
-        INSTALLING.begin(install_chromium);
-    }
-    Ok(())
-}
-
-fn install_chromium() -> Result<()> {
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
-    let (program, first): (&str, &[&str]) =
-        if is_root { ("apt-get", &[]) } else { ("sudo", &["-n", "apt-get"]) };
-    let apt = |arguments: &[&str]| {
-        run(Command::new(program).args(first).args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
-    };
-    apt(&["update", "-qq"])?;
-    apt(&["install", "-y", "-qq", "--no-install-recommends", "chromium"])?;
-    find().map(|_| ())
 }

@@ -10,6 +10,7 @@ mod floors;
 mod layers;
 mod licences;
 mod lock;
+mod packages;
 mod picture;
 mod python;
 mod suite;
@@ -84,14 +85,7 @@ fn main() -> ExitCode {
     }
     let start = Instant::now();
     // Looks for missing tools now, so that they are reported before the build and not after it.
-    let is_ready = match installs {
-        true => report("install", tools(&steps, &[browser::install, python::install]), start),
-        false => report(
-            "tools",
-            tools(&steps, &[|| browser::find().map(|_| ()), || python::find().map(|_| ())]),
-            start,
-        ),
-    };
+    let is_ready = report(if installs { "install" } else { "tools" }, tools(&steps, installs), start);
     let passed = is_ready && pass(&steps);
     suite::print_slowest();
     for failed in FAILED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -101,12 +95,19 @@ fn main() -> ExitCode {
     exit(passed)
 }
 
-/// Looks for the tools that `steps` need, or installs them. `look` has one function for the browser and one
-/// for Python.
-fn tools(steps: &[&Step], look: &[fn() -> Result<()>; 2]) -> Result<()> {
-    let wanted = ["report in a browser", "python"].map(|name| steps.iter().any(|step| step.name == name));
-    let mut looks = look.iter().zip(wanted).filter(|(_, is_wanted)| *is_wanted);
-    looks.try_for_each(|(look, _)| look())
+/// Looks for the tools that `steps` need, or installs them.
+fn tools(steps: &[&Step], installs: bool) -> Result<()> {
+    let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+    let wants_python = names.contains(&"python");
+    match installs {
+        true => packages::install(&names),
+        false => packages::check(&names)?,
+    }
+    match (wants_python, installs) {
+        (false, _) => Ok(()),
+        (true, true) => python::install(),
+        (true, false) => python::find().map(|_| ()),
+    }
 }
 
 fn exit(passed: bool) -> ExitCode {

@@ -5,7 +5,7 @@
 //! environment variable makes the harness behave like a nightly one; the compiler does not see the variable.
 
 use crate::build::{self, Program};
-use crate::compiling;
+use crate::{compiling, packages};
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -16,6 +16,7 @@ static TIMES: Mutex<Vec<(f64, String)>> = Mutex::new(Vec::new());
 
 /// Runs all programs, even after a failure.
 pub(crate) fn check() -> Result<()> {
+    packages::installed()?;
     let mut failed = Vec::new();
     for program in build::tests()? {
         println!("     Running {}", program.title);
