@@ -18,6 +18,7 @@ mod progress;
 mod repeatable;
 mod report;
 mod resume;
+mod serve;
 mod several_files;
 mod store;
 mod streams;

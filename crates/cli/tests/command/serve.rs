@@ -1,0 +1,18 @@
+//! Tests `fulgurite serve` with the programs for which it is made: NBD clients, file systems and databases.
+//!
+//! Each test serves a drive of its own. A program that is not installed fails the test.
+
+mod client;
+mod drive;
+mod ext4;
+
+mod control;
+mod ends;
+mod examples;
+mod file;
+mod hostile;
+mod nbd;
+mod pace;
+mod power;
+mod refusals;
+mod sqlite;
