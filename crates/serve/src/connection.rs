@@ -55,6 +55,8 @@ pub(crate) struct Connection {
 
 /// What a request asks of the drive.
 pub(crate) trait Drives {
+    /// Whether requests may be submitted. Between the point of a power cut and the cut, none may.
+    fn is_open(&self) -> bool;
     /// Submits a request. Returns false if the drive has no power.
     fn submit(&mut self, request: Request<'_>, asked: Asked) -> bool;
     /// Returns the length of the extent from `offset` on, and whether it was written.
@@ -134,7 +136,7 @@ impl Connection {
 
     /// Processes the messages that have arrived, until the client has too much outstanding.
     pub(crate) fn process(&mut self, drive: &mut impl Drives) {
-        while self.has_input() {
+        while self.has_input() && drive.is_open() {
             let (consumed, step) = self.session.step(&self.input[self.consumed..], &mut self.output);
             self.consumed += consumed;
             let request = match step {

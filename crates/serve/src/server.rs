@@ -193,6 +193,10 @@ struct Requests<'a> {
 }
 
 impl Drives for Requests<'_> {
+    fn is_open(&self) -> bool {
+        !self.drive.disk.is_cut_due()
+    }
+
     fn submit(&mut self, request: Request<'_>, asked: connection::Asked) -> bool {
         self.drive.submit(request, Origin::Nbd(self.slot, self.number, asked)).is_ok()
     }
@@ -355,7 +359,8 @@ impl<'a> Server<'a> {
                 self.send(slot, number);
             }
             self.drive.sent(&times);
-            // At full speed, requests that a client had to hold back may have been submitted meanwhile.
+            // Requests that a client had to hold back may have been submitted meanwhile.
+            self.cut_if_due();
         }
     }
 
@@ -412,7 +417,8 @@ impl<'a> Server<'a> {
                 self.close(slot);
                 return;
             }
-            if client.connection.has_output() || !client.connection.has_input() {
+            let is_open = !self.drive.disk.is_cut_due();
+            if client.connection.has_output() || !client.connection.has_input() || !is_open {
                 break;
             }
         }
@@ -471,14 +477,18 @@ impl<'a> Server<'a> {
             Source::Client(slot) => self.serve(slot, flags),
             Source::Control(slot) => self.obey(slot),
         }
-        if let Some(seed) = self.drive.due_cut() {
-            let waiting = self.waiting.take();
-            let report = self.cut(Some(seed), waiting.is_some_and(|(.., stay_off)| stay_off));
-            if let Some((slot, number, _)) = waiting {
-                self.tell(slot, number, &control::done(cut_results(&report)));
-            }
-        }
+        self.cut_if_due();
         Ok(())
+    }
+
+    /// Cuts the power if the run has reached the point for that, and reports to the controller that waits for it.
+    fn cut_if_due(&mut self) {
+        let Some(seed) = self.drive.due_cut() else { return };
+        let waiting = self.waiting.take();
+        let report = self.cut(Some(seed), waiting.is_some_and(|(.., stay_off)| stay_off));
+        if let Some((slot, number, _)) = waiting {
+            self.tell(slot, number, &control::done(cut_results(&report)));
+        }
     }
 
     fn close_silent_clients(&mut self) {

@@ -3,6 +3,7 @@
 use super::client::{Client, ENOSPC, FLUSH, WRITE};
 use super::drive::Served;
 use serde_json::Value;
+use std::io::Write;
 
 const VOLATILE: &str = "mem:page=4KiB,pages=1000 --speed max --power volatile";
 
@@ -105,6 +106,20 @@ fn a_cut_waits_for_its_point() {
         }
         assert_eq!(armed.report()["requests_dropped"], 1, "{point}");
     }
+}
+
+/// The rule: requests that arrive together with the one at whose submission the power is cut have no effect.
+#[test]
+fn nothing_is_submitted_after_the_point_of_a_cut() {
+    let served = Served::new(VOLATILE);
+    let armed = served.cut_at("write:3");
+    let mut client = served.client();
+    let requests: Vec<u8> =
+        (0..9).flat_map(|at| client.request(WRITE, at * 4_096, 4_096, &[7; 4_096])).collect();
+    client.stream.write_all(&requests).unwrap();
+    while client.answer(0).is_some() {}
+    let report = armed.report();
+    assert_eq!(report["pages_unflushed"], 3, "{report}");
 }
 
 /// The rule: a request to a range that fails is an error of the client, as often as was asked for, and others go on.
