@@ -491,6 +491,13 @@ impl<'a> Server<'a> {
         }
     }
 
+    /// Tells a controller that waits for the point of a cut that another command has taken its place.
+    fn forget_waiting(&mut self) {
+        if let Some((slot, number, _)) = self.waiting.take() {
+            self.tell(slot, number, &control::refused("another power cut came first"));
+        }
+    }
+
     fn close_silent_clients(&mut self) {
         let is_silent =
             |client: &Client| client.connection.idle_since().is_some_and(|since| since.elapsed() >= PATIENCE);
@@ -667,11 +674,12 @@ impl<'a> Server<'a> {
                 return Err("the power is off already; accepted: power-on first".to_owned());
             }
             Control::PowerCut { seed, at: None, stay_off } => {
-                self.waiting = None;
+                self.forget_waiting();
                 let report = self.cut(seed, stay_off);
                 return Ok(Some(cut_results(&report)));
             }
             Control::PowerCut { seed, at: Some(at), stay_off } => {
+                self.forget_waiting();
                 self.drive.cut_at(at.into(), seed);
                 self.waiting = Some((slot, number, stay_off));
                 // The program that asked must know when it can start its workload; the results follow.

@@ -122,6 +122,24 @@ fn nothing_is_submitted_after_the_point_of_a_cut() {
     assert_eq!(report["pages_unflushed"], 3, "{report}");
 }
 
+/// The rule: a cut that waits is told when another cut takes its place.
+#[test]
+fn a_cut_that_is_overtaken_ends() {
+    let served = Served::new(VOLATILE);
+    for next in ["power-cut", "power-cut --stay-off"] {
+        let mut armed = served.cut_at("flush:99");
+        served.told(next);
+        let outcome = armed.outcome();
+        assert_eq!((outcome.code, outcome.stderr.lines().count()), (2, 1), "{}", outcome.stderr);
+    }
+    served.told("power-on");
+    let mut first = served.cut_at("flush:99");
+    let second = served.cut_at("flush:1");
+    assert_eq!(first.outcome().code, 2);
+    served.client().send(FLUSH, 0, 0, &[]);
+    assert_eq!(second.report()["requests_dropped"], 1);
+}
+
 /// The rule: a request to a range that fails is an error of the client, as often as was asked for, and others go on.
 #[test]
 fn failing_ranges_are_errors() {
