@@ -119,12 +119,13 @@ impl Control {
         let command: Control = serde_json::from_str(line).map_err(|error| {
             format!("{error}; accepted: a line such as {{\"do\": \"power-cut\", \"seed\": 7}}")
         })?;
-        if let Control::Slow { us } = command
-            && us > SLOW_AT_MOST_US
-        {
-            return Err(format!("us is {us}; accepted: 0 to {SLOW_AT_MOST_US}"));
+        match command {
+            Control::Slow { us } if us > SLOW_AT_MOST_US => {
+                Err(format!("us is {us}; accepted: 0 to {SLOW_AT_MOST_US}"))
+            }
+            Control::Rot { bit, .. } if bit > 7 => Err(format!("bit is {bit}; accepted: 0 to 7")),
+            command => Ok(command),
         }
-        Ok(command)
     }
 }
 
@@ -169,5 +170,6 @@ mod tests {
             assert!(Control::parse(wrong).unwrap_err().contains("accepted: "), "{wrong}");
         }
         assert!(Control::parse(r#"{"do":"slow","us":9000000000}"#).is_err());
+        assert!(Control::parse(r#"{"do":"rot","offset":0,"bit":8}"#).is_err());
     }
 }

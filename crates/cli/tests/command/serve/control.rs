@@ -241,6 +241,7 @@ fn wrong_commands_are_refused_in_one_sentence() {
     for (command, words) in [
         ("restore yours", "there is no snapshot `yours`; accepted: mine"),
         ("rot 999999999", "nothing was written at offset 999999999"),
+        ("rot 0 --bit 8", "0 to 7"),
         ("slow 9000000000000", "accepted: 0 to"),
         ("power-cut --at sometime", "--at sometime is no point of a run"),
         ("power-cut --at write:0", "--at write:0 is no point of a run"),
