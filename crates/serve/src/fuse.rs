@@ -69,8 +69,12 @@ pub(crate) struct Mounted {
     _session: fuser::BackgroundSession,
 }
 
-/// Mounts the folder on `folder`. Its file has `bytes` bytes.
+/// Mounts the folder on `folder`, which must be an empty folder. Its file has `bytes` bytes.
 pub(crate) fn mount(folder: &Path, bytes: u64, block_bytes: u32) -> io::Result<Mounted> {
+    // The system would also cover a file, below which nobody finds the drive, and files that a user misses.
+    if std::fs::read_dir(folder)?.next().is_some() {
+        return Err(io::ErrorKind::DirectoryNotEmpty.into());
+    }
     let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
     let (sender, requests) = sync_channel(WAITING_AT_MOST);
     let now = SystemTime::now();

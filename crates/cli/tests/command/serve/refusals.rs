@@ -32,6 +32,8 @@ fn wrong_arguments_are_refused_in_one_sentence() {
         ("mem --nbd unix:s --power weak", "protected volatile lying"),
         ("mem --nbd unix:s --power volatile:tear=600B", "tear"),
         ("mem:page=4KiB,pages=100 --nbd unix:s --fuse no", "the folder cannot be mounted"),
+        ("mem:page=4KiB,pages=100 --nbd unix:s --fuse file", "an empty folder"),
+        ("mem:page=4KiB,pages=100 --nbd unix:s --fuse full", "an empty folder"),
         ("mem --nbd unix:s --dry-run", "--dry-run"),
     ] {
         let outcome =
