@@ -133,6 +133,11 @@ impl Session {
         }
     }
 
+    /// Whether the handshake has ended, so that requests may follow at any time.
+    pub fn is_serving(&self) -> bool {
+        matches!(self.phase, Phase::Requests(_))
+    }
+
     /// Returns how many bytes the input must hold before the next call of [`Session::step`] can do more,
     /// after a call that returned [`Step::Wait`]. It is at most [`Export::input_at_most`].
     pub fn needs(&self) -> usize {

@@ -358,3 +358,18 @@ fn exports_are_checked() {
         assert_eq!(export.check(), expected, "{export:?}");
     }
 }
+
+/// The rule: a session serves from the end of its handshake to its own end, so a caller may give up a client that does
+/// not end the handshake, and must let one be idle that has.
+#[test]
+fn a_session_serves_from_the_end_of_its_handshake() {
+    let mut out = Vec::new();
+    let mut session = Session::new(Arc::new(export()), &mut out);
+    let mut after = |bytes: &[u8]| {
+        session.step(bytes, &mut out);
+        session.is_serving()
+    };
+    assert!(!after(&[]) && !after(&flags(1)) && !after(&option(LIST, b"")));
+    assert!(after(&option(EXPORT_NAME, b"")));
+    assert!(!after(&request(0, 2, 7, 0, 0)), "a client that disconnects");
+}

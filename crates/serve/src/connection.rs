@@ -50,7 +50,6 @@ pub(crate) struct Connection {
     since: Instant,
     /// The reason why the connection ends when its output is sent.
     ending: Option<Reason>,
-    has_requests: bool,
 }
 
 /// What a request asks of the drive.
@@ -91,13 +90,12 @@ impl Connection {
             outstanding_bytes: 0,
             since: Instant::now(),
             ending: None,
-            has_requests: false,
         }
     }
 
-    /// Returns the time of the connection's beginning if it has made no request yet.
-    pub(crate) fn idle_since(&self) -> Option<Instant> {
-        (!self.has_requests).then_some(self.since)
+    /// Returns the time of the connection's beginning as long as its handshake has not ended.
+    pub(crate) fn shakes_hands_since(&self) -> Option<Instant> {
+        (!self.session.is_serving()).then_some(self.since)
     }
 
     /// Whether the connection is read from now.
@@ -151,7 +149,6 @@ impl Connection {
                 }
                 Step::Request(request) => request,
             };
-            self.has_requests = true;
             let cookie = request.cookie;
             let mut asked = Asked { cookie, read: None, bytes: 0 };
             let request = match request.command {

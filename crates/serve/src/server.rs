@@ -39,7 +39,7 @@ const CLIENTS_AT_MOST: usize = 64;
 /// The most further connections that are told that the server is full.
 const REFUSED_AT_MOST: usize = 256;
 
-/// The time in which a client must make its first request.
+/// The time in which a client must end its handshake. Afterwards it may be idle for as long as it likes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A completion that is closer than this is awaited without sleeping, because a thread wakes up too late.
@@ -499,8 +499,9 @@ impl<'a> Server<'a> {
     }
 
     fn close_silent_clients(&mut self) {
-        let is_silent =
-            |client: &Client| client.connection.idle_since().is_some_and(|since| since.elapsed() >= PATIENCE);
+        let is_silent = |client: &Client| {
+            client.connection.shakes_hands_since().is_some_and(|since| since.elapsed() >= PATIENCE)
+        };
         let silent: Vec<usize> =
             self.clients.iter().filter(|(_, client)| is_silent(client)).map(|(slot, _)| slot).collect();
         silent.into_iter().for_each(|slot| self.close(slot));
