@@ -22,7 +22,7 @@ const PIECES_AT_MOST: usize = 20;
 /// A request for tests.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// What is tested.
+    /// The program, its checker and its folder.
     pub plan: Plan,
     /// The number of cuts.
     pub cuts: u64,
@@ -236,7 +236,7 @@ struct Test<'a> {
     seed: u64,
 }
 
-/// What came of one test.
+/// The result of one test.
 struct Done {
     is_in_run: bool,
     unsynced: u64,

@@ -15,7 +15,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What is tested.
+/// A program with its checker and its folder.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The program with its arguments. It runs in the folder.
@@ -89,7 +89,7 @@ impl Place {
         })?;
         let status = program.wait(time, |look| cut.recv_timeout(look).is_ok()).map_err(failed)?;
         let is_cut = power.state().cut.is_some();
-        // What the program leaves running would go on in the folder, so it ends here in any case.
+        // Processes that the program leaves behind would go on in the folder, so they end here in any case.
         power.cut("the end of the program");
         program.kill();
         power.release();

@@ -1,6 +1,6 @@
-//! A log in a deterministic simulation: a writer appends records, syncs after each tenth and acknowledges these; the
-//! power is cut at a time that the seed chooses, and the log is read back. The drive is a simulated SSD, so a sync takes
-//! what a sync of that drive takes, garbage collection included, and the same seed gives the same run.
+//! A log in a deterministic simulation. A writer appends records, syncs after each tenth and acknowledges these. The
+//! power is cut at a time that the seed chooses, and the log is read back. The drive is a simulated SSD, so a sync
+//! takes as long as on that drive, garbage collection included, and the same seed gives the same run.
 //!
 //! `cargo run --release -p fulgurite-disk --example simulation`
 

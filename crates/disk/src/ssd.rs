@@ -11,8 +11,8 @@ use fulgurite_ssd::{SimDrive, preset};
 pub type Ssd<T> = Disk<SimDrive, T>;
 
 impl<T> Ssd<T> {
-    /// Creates a disk on the drive that `text` names, a preset with or without changes: `p4510:op=7%`. `seed` decides in
-    /// which state of wear and garbage it starts.
+    /// Creates a disk on the drive that `text` names, a preset with or without changes: `p4510:op=7%`. `seed` decides
+    /// in which state of wear and garbage it starts.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@
 use fulgurite_base::{Ppn, advise_huge_pages, prefetch};
 use rustc_hash::FxHashMap;
 
-/// The entry of an unmapped logical page. It is zero, since the system provides zeroed memory only when it is touched: so
+/// The entry of an unmapped logical page. It is zero, because the system provides zeroed memory when it is touched. So
 /// a map takes memory for the pages that were written, and none for the rest of a large drive.
 const UNMAPPED: u32 = 0;
 

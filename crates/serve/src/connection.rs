@@ -52,7 +52,7 @@ pub(crate) struct Connection {
     ending: Option<Reason>,
 }
 
-/// What a request asks of the drive.
+/// The drive, as a connection uses it.
 pub(crate) trait Drives {
     /// Whether requests may be submitted. Between the point of a power cut and the cut, none may.
     fn is_open(&self) -> bool;

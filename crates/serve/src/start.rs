@@ -22,7 +22,7 @@ const SECTOR_BYTES: u32 = 512;
 /// The longest request that clients are told, in bytes.
 const REQUEST_BYTES: u32 = 32 << 20;
 
-/// What is asked of a server, as text that a user typed.
+/// A request for a server, as text that a user typed.
 #[derive(Clone, Debug, Default)]
 pub struct Asked<'a> {
     /// The settings of the drive, by name; see `fulgurite_stack::Command::Serve`.

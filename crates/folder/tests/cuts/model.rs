@@ -206,7 +206,10 @@ impl Changes {
         let (before, after) = (&self.units[i].0, &self.units[j].0);
         let is_size = before.size_of().is_some() && before.size_of() == after.size_of();
         if let Unit::Bytes { file, block, .. } = after {
-            let makes = |unit: &Unit| matches!(unit, Unit::Size { file: other, from, to, .. } if other == file && from.min(to) <= block);
+            let makes = |unit: &Unit| match unit {
+                Unit::Size { file: other, from, to, .. } => other == file && from.min(to) <= block,
+                _ => false,
+            };
             return makes(before) && !self.units[i + 1..j].iter().any(|(unit, _)| makes(unit));
         }
         if self.rules.model == Model::Journaled {
