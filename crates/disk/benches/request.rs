@@ -1,5 +1,5 @@
-//! Measures what a request costs the simulation that makes it: writes and reads of a page, one at a time, on a drive that
-//! collects garbage. Prints nanoseconds of one core.
+//! Measures the cost of a request to the simulation that makes it: writes and reads of a page, one at a time, on a
+//! drive that collects garbage. Prints nanoseconds of one core.
 //!
 //! `cargo bench -p fulgurite-disk` runs it; `--test` runs a few requests once.
 
