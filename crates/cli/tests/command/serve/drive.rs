@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The time after which a program that does not end has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A served drive in a folder of its own, with the sockets `s` for NBD and `c` for control.
 pub(crate) struct Served {

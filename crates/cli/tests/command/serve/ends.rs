@@ -1,6 +1,6 @@
 //! Tests the ends of a server, and its figures on request.
 
-use super::drive::Served;
+use super::drive::{Served, shell};
 use crate::folder::Folder;
 
 const SMALL: &str = "mem:page=4KiB,pages=100";
@@ -29,18 +29,19 @@ fn an_interrupt_prints_the_figures_and_removes_the_sockets() {
 /// The rule: the signal USR1 prints the figures so far, and the server goes on.
 #[test]
 fn a_signal_prints_the_figures_so_far() {
-    let served = Folder::new();
+    let folder = Folder::new();
     let script = format!(
-        "fulgurite serve {SMALL} --speed max --columns ops,writes --nbd unix:s > out 2> err & \
+        "{} serve {SMALL} --speed max --columns ops,writes --nbd unix:s > out 2> err & \
          until grep -q serving err; do sleep 0.01; done; \
          qemu-io -f raw -c 'write 0 4k' nbd+unix:///?socket=s > /dev/null; \
          kill -USR1 $!; until grep -q writes out; do sleep 0.01; done; \
          qemu-io -f raw -c 'write 0 4k' nbd+unix:///?socket=s > /dev/null; \
-         kill $!; wait $!"
+         kill $!; wait $!",
+        env!("CARGO_BIN_EXE_fulgurite")
     );
-    let outcome = served.shell(&script);
+    let outcome = shell(&folder, &script);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    let said = String::from_utf8(served.read("out")).unwrap();
+    let said = String::from_utf8(folder.read("out")).unwrap();
     let writes: Vec<&str> =
         said.lines().filter_map(|line| line.strip_prefix("writes")).map(str::trim).collect();
     assert_eq!(writes, ["1", "2"], "{said}");
