@@ -14,6 +14,9 @@ pub(crate) const FLUSH: u16 = 3;
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOSPC: u32 = 28;
 
+/// The time after which a server that does not answer has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
 const OPTION_MAGIC: &[u8] = b"IHAVEOPT";
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
@@ -30,8 +33,7 @@ impl Client {
     /// Connects to the default export at a socket.
     pub(crate) fn new(socket: &Path) -> Client {
         let mut stream = UnixStream::connect(socket).unwrap();
-        // A server that never answers fails the test.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting).unwrap();
         assert_eq!((&greeting[..8], &greeting[8..16]), (&b"NBDMAGIC"[..], OPTION_MAGIC));

@@ -1,9 +1,9 @@
 //! Tests clients that break the rules. Each harms only itself.
 
-use super::client::{Client, READ, WRITE};
+use super::client::{Client, PATIENCE, READ, WRITE};
 use super::drive::Served;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
 /// The most clients at once.
@@ -37,17 +37,23 @@ fn rubbish_ends_one_connection() {
     let served = Served::new("mem:page=4KiB,pages=1000 --speed max");
     let mut other = served.client();
     let rubbish: Vec<u8> = (0..100_000_u32).map(|at| (at.wrapping_mul(at) >> 3) as u8 | 0x80).collect();
-    let mut greeted = UnixStream::connect(served.folder.0.join("s")).unwrap();
+    let connect = |name| {
+        let stream = UnixStream::connect(served.folder.0.join(name)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    };
+    let mut greeted = connect("s");
     let negotiated = served.client().stream;
     for stream in [&mut greeted, &mut { negotiated }] {
         // The server may have closed the connection before everything is sent.
         let _ = stream.write_all(&rubbish);
         let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
+        let ended = stream.read_to_end(&mut answer).map_err(|error| error.kind());
+        assert!(matches!(ended, Ok(_) | Err(ErrorKind::ConnectionReset)), "{ended:?}");
         assert!(works(&mut other, 3));
     }
     // Rubbish on the control socket is answered in words, and a line without an end is cut off.
-    let mut control = UnixStream::connect(served.folder.0.join("c")).unwrap();
+    let mut control = connect("c");
     control.write_all(b"\xff\xfe\n{}\n").unwrap();
     let mut answers = vec![0; 4_096];
     let read = control.read(&mut answers).unwrap();
