@@ -82,5 +82,35 @@ impl Declared for Rules {
             YES_NO,
             "whether a rename onto a file waits for the new file's bytes"
         ),
+        opt!("lying", lying, YES_NO, "whether syncs are acknowledged and have no effect"),
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: every option of the rules can be typed, and those that contradict each other are refused.
+    #[test]
+    fn options_are_read_and_contradictions_refused() {
+        let typed = Rules::parse("strict:size=1MiB,cache=4KiB,tear=1KiB,lying=yes").unwrap();
+        let expected = Rules {
+            model: Model::Strict,
+            rename_syncs: false,
+            bytes: 1 << 20,
+            cache_bytes: 4096,
+            tear_bytes: 1024,
+            lying: true,
+        };
+        assert_eq!(typed, expected);
+        assert!(Rules::parse("journaled:rename_syncs=yes").unwrap().rename_syncs);
+        for (wrong, word) in [
+            ("strict:rename_syncs=yes", "strict"),
+            ("journaled:tear=1536B", "power of two"),
+            ("posix", "strict"),
+        ] {
+            let error = Rules::parse(wrong).unwrap_err().to_string();
+            assert!(error.contains(word), "{wrong}: {error}");
+        }
+    }
 }
