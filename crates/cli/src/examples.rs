@@ -131,11 +131,11 @@ Examples:
   fulgurite ctl ctl.sock stats --json";
 
 pub(crate) const CRASHTEST: &str = "\
-The program runs in an empty folder, its current one. At a cut it is killed, and writes and names that it has not \
+The program runs in an empty folder, its current one, so it and the checker are named by absolute paths. At a cut it is killed, and writes and names that it has not \
 synced may be lost. The checker then runs in the folder and gets as its input all that the program has printed until \
 the cut, so a program prints what it relies on. The same seed cuts at the same operation and loses in the same way.
 
 Examples:
-  fulgurite crashtest --check 'test -s file' -- sh -c 'echo 1 > new; mv new file'
-  fulgurite crashtest --cuts 1000 --setup 'sqlite3 a.db <schema.sql' --check ./check.sh -- ./workload.sh
-  fulgurite crashtest --folder strict --seed 17 --cuts 1 --keep found --check ./check.sh -- ./workload.sh";
+  fulgurite crashtest --check 'test ! -e file -o -s file' -- sh -c 'echo 1 >n; sync n; mv n file'
+  fulgurite crashtest --folder strict --cuts 20 --check \"$PWD/check.sh\" -- \"$PWD/work.sh\"
+  fulgurite crashtest --seed 17 --cuts 1 --keep found --check \"$PWD/check.sh\" -- \"$PWD/work.sh\"";

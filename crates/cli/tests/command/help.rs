@@ -2,7 +2,7 @@
 
 use crate::folder::Folder;
 
-const COMMANDS: &str = "list profile pool gc replay bench serve ctl advise study trace diff load get scan stat \
+const COMMANDS: &str = "list profile pool gc replay bench serve ctl crashtest advise study trace diff load get scan stat \
     check repair backup completions man";
 
 /// Returns the example commands of a help text, each with its remark, which may be empty.
@@ -26,6 +26,7 @@ fn every_command_has_examples_that_work() {
             "my-study.toml",
             "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = 10\n",
         );
+    folder.shell("printf '#!/bin/sh\\necho 1 >file' >work.sh; cp work.sh check.sh; chmod +x *.sh");
     folder.shell("gzip -k users.csv; mkdir -p results .local/share/bash-completion/completions");
     assert_eq!(folder.run("load my.store users --from users.csv --size 64MiB --log 1MiB").code, 0);
     for name in ["before", "after"] {
