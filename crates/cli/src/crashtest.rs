@@ -1,6 +1,7 @@
 //! Executes the command `crashtest`.
 
 use crate::common::Common;
+use crate::interrupt;
 use crate::output::{say, written};
 use crate::progress::watched;
 use clap::Args;
@@ -10,6 +11,8 @@ use fulgurite_study::{StackError, runner};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The arguments of `crashtest`.
 #[derive(Args)]
@@ -64,6 +67,8 @@ pub(crate) fn run(arguments: &CrashtestArguments, common: &Common) -> Result<(),
         .as_deref()
         .map(|path| Named::new("--junit", path).replacing(Replaces::Beginning(JUNIT_BEGINNING)));
     fulgurite_files::output::check(&[], junit.as_slice())?;
+    let end = Arc::clone(&asked.end);
+    interrupt::ask_first(move || end.store(true, Ordering::SeqCst));
     let outcome = watched(common.quiet, "cuts", |progress| crashtest(&asked, progress))?;
     if let Some(junit) = junit {
         let name: Vec<String> = arguments.program.iter().map(|word| word.display().to_string()).collect();
@@ -77,6 +82,9 @@ pub(crate) fn run(arguments: &CrashtestArguments, common: &Common) -> Result<(),
         false => outcome.in_words(),
     };
     written(io::stdout().write_all(text.as_bytes()))?;
+    if asked.end.load(Ordering::SeqCst) {
+        return Err(StackError::run(format!("interrupted after {} of {} cuts", outcome.cuts, asked.cuts)));
+    }
     match outcome.violations.len() {
         0 => Ok(()),
         violations => {

@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most runs of the checker that a violation is made smaller with.
@@ -34,6 +34,9 @@ pub struct Asked {
     pub stop: bool,
     /// The folder for the files of violations; `None` to keep none.
     pub keep: Option<PathBuf>,
+    /// Ends the tests once it is true: programs are killed, folders are unmounted, and the outcome is that of the cuts
+    /// so far.
+    pub end: Arc<AtomicBool>,
 }
 
 /// A request as a user typed it. `None` stands for the default.
@@ -85,7 +88,8 @@ impl Typed<'_> {
             rules,
             time: Duration::from_nanos(time.0),
         };
-        Ok(Asked { plan, cuts, seed, jobs, stop: self.stop, keep: self.keep.map(Path::to_path_buf) })
+        let keep = self.keep.map(Path::to_path_buf);
+        Ok(Asked { plan, cuts, seed, jobs, stop: self.stop, keep, end: Arc::default() })
     }
 }
 
@@ -151,7 +155,7 @@ pub fn crashtest(asked: &Asked, progress: &Progress) -> Result<Outcome, StackErr
     let plan = &asked.plan;
     let no_place =
         |error: io::Error| StackError::run(format!("there is no room for temporary files: {error}"));
-    let place = Place::new(0).map_err(no_place)?;
+    let place = Place::new(0, Arc::clone(&asked.end)).map_err(no_place)?;
     let folder = prepared(plan, &place)?;
     let whole = place.run(&plan.program, folder.clone(), None, plan.time)?;
     if let Some(failure) = &whole.failure {
@@ -175,7 +179,7 @@ pub fn crashtest(asked: &Asked, progress: &Progress) -> Result<Outcome, StackErr
     let (next, sums) = (AtomicU64::new(0), Mutex::new(Sums::default()));
     let lock = || sums.lock().unwrap_or_else(PoisonError::into_inner);
     let work = |number: usize| -> Result<(), StackError> {
-        let place = Place::new(number + 1).map_err(no_place)?;
+        let place = Place::new(number + 1, Arc::clone(&asked.end)).map_err(no_place)?;
         loop {
             let index = next.fetch_add(1, Ordering::SeqCst);
             let is_over = lock().error.is_some() || asked.stop && !lock().violations.is_empty();
@@ -205,7 +209,8 @@ pub fn crashtest(asked: &Asked, progress: &Progress) -> Result<Outcome, StackErr
     });
     let Sums { cuts, cuts_in_run, unsynced, lost, mut violations, error } =
         sums.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = error {
+    // An interrupted test has no outcome.
+    if let Some(error) = error.filter(|_| !asked.end.load(Ordering::SeqCst)) {
         return Err(error);
     }
     violations.sort_unstable_by_key(|violation| violation.seed);

@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -35,6 +36,8 @@ pub struct Plan {
 pub(crate) struct Place {
     folder: TempDir,
     mark: String,
+    /// Whether the tests shall end.
+    end: Arc<AtomicBool>,
 }
 
 /// The folder and the output of a program when it ended or the power was cut.
@@ -53,14 +56,19 @@ pub(crate) struct Ended {
 pub(crate) type Verdict = Option<String>;
 
 impl Place {
-    /// Makes a place. The number tells the places of a run apart.
-    pub(crate) fn new(number: usize) -> io::Result<Place> {
+    /// Makes a place. The number tells the places of a run apart. Programs and checkers there are killed once `end` is
+    /// true.
+    pub(crate) fn new(number: usize, end: Arc<AtomicBool>) -> io::Result<Place> {
         let folder = tempfile::Builder::new().prefix("fulgurite-crashtest-").tempdir()?;
         for name in ["on", "after"] {
             fs::create_dir(folder.path().join(name))?;
         }
         let mark = format!("{}-{number}", std::process::id());
-        Ok(Place { folder, mark })
+        Ok(Place { folder, mark, end })
+    }
+
+    fn is_ending(&self) -> bool {
+        self.end.load(Ordering::SeqCst)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -87,7 +95,8 @@ impl Place {
                 "{name} cannot be started: {error}; accepted: a program and its arguments"
             ))
         })?;
-        let status = program.wait(time, |look| cut.recv_timeout(look).is_ok()).map_err(failed)?;
+        let status =
+            program.wait(time, |look| cut.recv_timeout(look).is_ok() || self.is_ending()).map_err(failed)?;
         let is_cut = power.state().cut.is_some();
         // Processes that the program leaves behind would go on in the folder, so they end here in any case.
         power.cut("the end of the program");
@@ -95,6 +104,9 @@ impl Place {
         power.release();
         program.reap().map_err(failed)?;
         drop(session);
+        if self.is_ending() {
+            return Err(interrupted());
+        }
         let state = power.state();
         let failure = match status {
             Some(status) if !status.success() && !is_cut => {
@@ -124,12 +136,15 @@ impl Place {
         let status = checker
             .wait(time, |look| {
                 std::thread::sleep(look);
-                false
+                self.is_ending()
             })
             .map_err(failed)?;
         checker.kill();
         checker.reap().map_err(failed)?;
         drop(session);
+        if self.is_ending() {
+            return Err(interrupted());
+        }
         Ok(match status {
             Some(status) if status.success() => None,
             Some(status) => Some(format!("{status}: {}", last_lines(&output))),
@@ -166,6 +181,10 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn interrupted() -> StackError {
+    StackError::run("interrupted")
 }
 
 fn failed(error: io::Error) -> StackError {

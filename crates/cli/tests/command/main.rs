@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod book;
 mod contract;
+mod crashtest;
 mod cuts;
 mod diff;
 mod folder;
