@@ -131,9 +131,10 @@ Examples:
   fulgurite ctl ctl.sock stats --json";
 
 pub(crate) const CRASHTEST: &str = "\
-The program runs in an empty folder, its current one, so it and the checker are named by absolute paths. At a cut it is killed, and writes and names that it has not \
-synced may be lost. The checker then runs in the folder and gets as its input all that the program has printed until \
-the cut, so a program prints what it relies on. The same seed cuts at the same operation and loses in the same way.
+The program runs in an empty folder, its current one, so it and the checker are named by absolute paths. At a cut it \
+is killed, and writes and names that it has not synced may be lost. The checker then runs in the folder and gets as \
+its input all that the program has printed until the cut, so a program prints what it relies on. The same seed cuts at \
+the same operation and loses in the same way.
 
 Examples:
   fulgurite crashtest --check 'test ! -e file -o -s file' -- sh -c 'echo 1 >n; sync n; mv n file'

@@ -2,8 +2,8 @@
 
 use crate::folder::Folder;
 
-const COMMANDS: &str = "list profile pool gc replay bench serve ctl crashtest advise study trace diff load get scan stat \
-    check repair backup completions man";
+const COMMANDS: &str = "list profile pool gc replay bench serve ctl crashtest advise study trace diff load get scan \
+    stat check repair backup completions man";
 
 /// Returns the example commands of a help text, each with its remark, which may be empty.
 pub(crate) fn examples(help: &str) -> Vec<(String, String)> {
