@@ -32,7 +32,7 @@ fn unknown_names_are_offered_the_nearest() {
             ("pol mixed-skewed", &["unknown command `pol`; did you mean `pool`?"]),
             // The command `reference` is not offered, since only the book uses it.
             ("man nosuch", &["unknown command `nosuch`", "completions man help)"]),
-            ("store s.db", &["unknown command `store`", "accepted: what fulgurite --help lists"]),
+            ("warehouse s.db", &["unknown command `warehouse`", "accepted: what fulgurite --help lists"]),
             // Two names are equally near, so both are offered.
             ("profil p4510", &["unknown command `profil`; did you mean `pool` or `profile`?"]),
             ("trace t.csv", &["unknown command `t.csv`", "accepted: what fulgurite trace --help lists"]),
