@@ -7,7 +7,7 @@ use fulgurite_disk::{CutPoint, Failing};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// A command.
+/// A command. A command without values has an empty list of them, so that unknown ones are refused.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Control {
@@ -19,7 +19,7 @@ pub(crate) enum Control {
         stay_off: bool,
     },
     /// Switches the drive on.
-    PowerOn,
+    PowerOn {},
     /// Lets reads of a range fail.
     FailReads(Range),
     /// Lets writes of a range fail.
@@ -42,15 +42,15 @@ pub(crate) enum Control {
         bit: u8,
     },
     /// Ends all faults.
-    Heal,
+    Heal {},
     /// Returns the row of statistics so far.
-    Stats,
+    Stats {},
     /// Keeps the contents under a name.
     Snapshot { name: String },
     /// Brings the contents of a name back.
     Restore { name: String },
     /// Ends the server.
-    Stop,
+    Stop {},
 }
 
 fn yes() -> bool {

@@ -687,7 +687,7 @@ impl<'a> Server<'a> {
                 self.tell(slot, number, "{\"armed\":true}\n");
                 return Ok(None);
             }
-            Control::PowerOn => self.drive.power_on(),
+            Control::PowerOn {} => self.drive.power_on(),
             Control::FailReads(range) => self.faults().reads.push(range.into()),
             Control::FailWrites(range) => self.faults().writes.push(range.into()),
             Control::Slow { us } => self.faults().delay = control::delay(us),
@@ -701,8 +701,8 @@ impl<'a> Server<'a> {
                     ));
                 }
             }
-            Control::Heal => *self.faults() = Faults::default(),
-            Control::Stats => {
+            Control::Heal {} => *self.faults() = Faults::default(),
+            Control::Stats {} => {
                 let row = self.drive.row().map_err(|error| error.to_string())?;
                 return Ok(Some(stats(&row)));
             }
@@ -715,7 +715,7 @@ impl<'a> Server<'a> {
                 self.drive.snapshots.insert(name, snapshot);
             }
             Control::Restore { name } => self.restore(&name)?,
-            Control::Stop => self.is_ending = true,
+            Control::Stop {} => self.is_ending = true,
         }
         Ok(Some(Map::new()))
     }
