@@ -20,7 +20,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1).as_deref() {
         Some("write") => write(TRANSACTIONS),
         Some("check") => check(stdin().lines().count() as u32),
-        _ => Err("accepted: write, or check with the numbers as input".into()),
+        Some(_) => {
+            Err("accepted: write, check with the numbers as input, or nothing for both in a new folder"
+                .into())
+        }
+        None => {
+            let folder = tempfile::tempdir()?;
+            std::env::set_current_dir(folder.path())?;
+            write(TRANSACTIONS)?;
+            check(TRANSACTIONS)
+        }
     }
 }
 
