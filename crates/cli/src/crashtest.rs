@@ -27,7 +27,7 @@ pub(crate) struct CrashtestArguments {
     /// Shell command that fills the folder before the program starts; nothing of it is ever lost
     #[arg(long, value_name = "COMMAND")]
     setup: Option<String>,
-    /// What a cut may lose: journaled (as ext4 and XFS) or strict (as POSIX allows), with options
+    /// Rules of the losses of a cut: journaled (as ext4 and XFS) or strict (as POSIX allows), with options
     /// (strict:tear=4KiB) [default: journaled]
     #[arg(long, value_name = "RULES")]
     folder: Option<String>,
