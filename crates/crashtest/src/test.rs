@@ -1,6 +1,6 @@
 //! One test: the program runs in a folder, the power is cut, and the checker looks at what is left.
 
-use crate::mount::mount;
+use crate::mount::{Mount, mount};
 use crate::power::Power;
 use crate::program::{Files, Program, last_lines};
 use fulgurite_base::Prng;
@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -38,6 +38,15 @@ pub(crate) struct Place {
     mark: String,
     /// Whether the tests shall end.
     end: Arc<AtomicBool>,
+}
+
+/// A mounted folder. It is unmounted when its session is dropped.
+struct Mounted {
+    at: PathBuf,
+    power: Arc<Power>,
+    /// Learns of the power cut.
+    cut: Receiver<()>,
+    session: Mount,
 }
 
 /// The folder and the output of a program when it ended or the power was cut.
@@ -75,6 +84,15 @@ impl Place {
         self.folder.path().join(name)
     }
 
+    /// Mounts `folder` under a name of the place. Its power is cut at the operation `cut_at`.
+    fn mounted(&self, name: &str, folder: Folder, cut_at: Option<u64>) -> Result<Mounted, StackError> {
+        let (notify, cut) = sync_channel(1);
+        let power = Arc::new(Power::new(folder, cut_at, notify));
+        let at = self.path(name);
+        let session = mount(Arc::clone(&power), &at).map_err(|error| cannot_mount(&at, &error))?;
+        Ok(Mounted { at, power, cut, session })
+    }
+
     /// Runs a program in `folder` until it ends or the power is cut at its operation `cut_at`.
     pub(crate) fn run(
         &self,
@@ -83,10 +101,7 @@ impl Place {
         cut_at: Option<u64>,
         time: Duration,
     ) -> Result<Ended, StackError> {
-        let (notify, cut) = sync_channel(1);
-        let power = Arc::new(Power::new(folder, cut_at, notify));
-        let at = self.path("on");
-        let session = mount(Arc::clone(&power), &at).map_err(|error| cannot_mount(&at, &error))?;
+        let Mounted { at, power, cut, session } = self.mounted("on", folder, cut_at)?;
         let (output, errors) = (self.path("output"), self.path("errors"));
         let files = Files { input: None, output: &output, errors: &errors };
         let mut program = Program::start(words, &at, &files, &self.mark).map_err(|error| {
@@ -125,10 +140,7 @@ impl Place {
 
     /// Runs the checker on a folder, with the program's output as its input.
     pub(crate) fn check(&self, check: &str, folder: Folder, time: Duration) -> Result<Verdict, StackError> {
-        let (notify, _cut) = sync_channel(1);
-        let power = Arc::new(Power::new(folder, None, notify));
-        let at = self.path("after");
-        let session = mount(Arc::clone(&power), &at).map_err(|error| cannot_mount(&at, &error))?;
+        let Mounted { at, session, .. } = self.mounted("after", folder, None)?;
         let (input, output) = (self.path("output"), self.path("checked"));
         let files = Files { input: Some(&input), output: &output, errors: &output };
         let mut checker = Program::start(&shell(check), &at, &files, &self.mark)
@@ -154,10 +166,7 @@ impl Place {
 
     /// Copies the files that a violation concerns to `folder`, which must be new.
     pub(crate) fn keep(&self, left: Folder, folder: &Path) -> Result<(), StackError> {
-        let (notify, _cut) = sync_channel(1);
-        let power = Arc::new(Power::new(left, None, notify));
-        let at = self.path("after");
-        let session = mount(power, &at).map_err(|error| cannot_mount(&at, &error))?;
+        let Mounted { at, session, .. } = self.mounted("after", left, None)?;
         let kept = copy(&at, &folder.join("folder"))
             .and_then(|()| fs::copy(self.path("output"), folder.join("output")).map(drop));
         drop(session);

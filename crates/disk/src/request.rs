@@ -78,6 +78,13 @@ pub struct Completed<T> {
     pub status: Result<(), DiskError>,
 }
 
+impl<T> Completed<T> {
+    /// Returns the time from the submission to the completion.
+    pub fn latency(&self) -> Nanos {
+        self.at.saturating_sub(self.submitted)
+    }
+}
+
 /// The reason why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DiskError {

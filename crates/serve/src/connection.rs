@@ -4,7 +4,7 @@
 //! again. So a connection takes a bounded amount of memory, whatever the client does.
 
 use fulgurite_device::IoError;
-use fulgurite_disk::{Completed, DiskError, Request};
+use fulgurite_disk::{DiskError, Request};
 use fulgurite_nbd::{Command, Errno, Export, Extent, Reason, Session, Step};
 use rustix::io::Errno as SystemError;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -190,15 +190,15 @@ impl Connection {
     }
 
     /// Appends the answer to a request. `copy` appends the bytes of a read.
-    pub(crate) fn answer<T>(
+    pub(crate) fn answer(
         &mut self,
         asked: Asked,
-        done: &Completed<T>,
+        status: Result<(), DiskError>,
         copy: impl FnOnce(u64, usize, &mut Vec<u8>),
     ) {
         self.outstanding -= 1;
         self.outstanding_bytes -= u64::from(asked.bytes);
-        match (done.status, asked.read) {
+        match (status, asked.read) {
             (Ok(()), Some((offset, length))) => {
                 self.session.begin_read_reply(asked.cookie, offset, length, &mut self.output);
                 copy(offset, length as usize, &mut self.output);

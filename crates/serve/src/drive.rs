@@ -87,14 +87,13 @@ impl<T> Drive<T> {
             return Ok(());
         }
         for done in completed.iter() {
-            let latency = done.at.saturating_sub(done.submitted);
             let op = match done.kind {
                 Kind::Read => Op::Read,
                 Kind::Write => Op::Write,
                 Kind::Trim => Op::Trim,
                 Kind::Flush => continue,
             };
-            self.statistics.request(op, done.pages, latency);
+            self.statistics.request(op, done.pages, done.latency());
         }
         self.statistics.collect_waits(self.disk.device_mut());
         Ok(())

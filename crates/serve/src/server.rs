@@ -348,8 +348,7 @@ impl<'a> Server<'a> {
                 self.completed = completed;
                 return Ok(());
             }
-            let times: Vec<(Nanos, Nanos)> =
-                completed.iter().map(|done| (done.at, done.at.saturating_sub(done.submitted))).collect();
+            let times: Vec<(Nanos, Nanos)> = completed.iter().map(|done| (done.at, done.latency())).collect();
             let mut answered: Vec<(usize, u64)> = Vec::new();
             for done in completed.drain(..) {
                 self.answer(done, &mut answered);
@@ -370,16 +369,8 @@ impl<'a> Server<'a> {
                 let client = self.clients.get_mut(slot).filter(|client| client.number == number);
                 let Some(client) = client else { return };
                 let disk = &self.drive.disk;
-                let (status, at) = (done.status, done.at);
-                let done = Completed {
-                    token: (),
-                    kind: done.kind,
-                    pages: done.pages,
-                    submitted: done.submitted,
-                    at,
-                    status,
-                };
-                client.connection.answer(asked, &done, |offset, length, out| disk.copy(offset, length, out));
+                let copy = |offset, length, out: &mut Vec<u8>| disk.copy(offset, length, out);
+                client.connection.answer(asked, done.status, copy);
                 if answered.last() != Some(&(slot, number)) && !answered.contains(&(slot, number)) {
                     answered.push((slot, number));
                 }
