@@ -1,6 +1,6 @@
-//! Checks that the lock file of the crate `benches/peers` is current. This crate compares Fulgurite with
-//! other engines and is outside the workspace. It is built with `--locked`, so a new dependency of one of our
-//! crates must be in its lock file too.
+//! Checks that the lock files of the crates outside the workspace are current: `benches/peers`, which compares
+//! Fulgurite with other engines, and the example `turmoil`. A new dependency of one of our crates must be in their
+//! lock files too.
 
 use crate::root;
 use anyhow::{Context, Result, ensure};
@@ -9,17 +9,21 @@ use std::collections::BTreeSet;
 use std::fs;
 use toml::Table;
 
-const LOCK: &str = "benches/peers/Cargo.lock";
+const OUTSIDE: &[&str] = &["benches/peers", "examples/turmoil"];
 
 pub(crate) fn check() -> Result<()> {
     let metadata = MetadataCommand::new().no_deps().exec()?;
-    let lock = fs::read_to_string(root().join(LOCK)).with_context(|| LOCK)?;
-    let stale = stale(&lock.parse()?, &metadata);
-    ensure!(
-        stale.is_empty(),
-        "{LOCK} is not up to date with {}: `cargo metadata --manifest-path benches/peers/Cargo.toml` updates it",
-        stale.join(", ")
-    );
+    for folder in OUTSIDE {
+        let file = root().join(folder).join("Cargo.lock");
+        let lock = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let stale = stale(&lock.parse()?, &metadata);
+        ensure!(
+            stale.is_empty(),
+            "{folder}/Cargo.lock is not up to date with {}: `cargo metadata --manifest-path {folder}/Cargo.toml` \
+                updates it",
+            stale.join(", ")
+        );
+    }
     Ok(())
 }
 

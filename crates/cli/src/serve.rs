@@ -33,6 +33,9 @@ pub(crate) struct Served {
     /// (volatile:bytes=64MiB,tear=4KiB) [default: that of the drive's cache]
     #[arg(long, value_name = "CACHE")]
     pub power: Option<String>,
+    /// File that holds the drive's contents, and keeps them for the next server; a new one is sparse [default: memory]
+    #[arg(long, value_name = "FILE")]
+    pub contents: Option<PathBuf>,
     /// Let other machines connect
     #[arg(long)]
     pub remote: bool,
@@ -138,6 +141,7 @@ pub(crate) fn run(
         control: served.control.as_deref(),
         speed: served.speed.as_deref(),
         power: served.power.as_deref(),
+        contents: served.contents.as_deref(),
         remote: served.remote,
         ..Asked::default()
     };

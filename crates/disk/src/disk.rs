@@ -5,7 +5,7 @@
 //! page, as a drive must that maps whole pages.
 
 use crate::fault::{CutPoint, Fate, Faults, Watch};
-use crate::pages::Pages;
+use crate::pages::{Backing, Pages};
 use crate::power::{Cache, Pattern, PowerModel, choose};
 use crate::request::{Completed, DiskError, Kind, Request};
 use crate::unflushed::{Loss, Piece, WriteId};
@@ -16,7 +16,9 @@ use rustc_hash::FxHashSet;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A request that has not completed.
 struct InFlight<T> {
@@ -99,6 +101,24 @@ impl<D: Device, T> Disk<D, T> {
         }
     }
 
+    /// Keeps the contents in `store` in place of memory; `written` are the pages whose contents it has already. The
+    /// disk is new.
+    #[must_use]
+    pub fn backed_by(
+        mut self,
+        store: Arc<dyn Backing>,
+        written: impl Iterator<Item = Range<u64>>,
+    ) -> Disk<D, T> {
+        self.versions.back(store, written);
+        self
+    }
+
+    /// Returns the first failure of the backing store. From then on the contents are wrong, so the caller answers
+    /// nothing more.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.versions.failure()
+    }
+
     /// Returns the size of the disk in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -129,7 +149,7 @@ impl<D: Device, T> Disk<D, T> {
         &mut self.faults
     }
 
-    /// Returns the number of pages that hold bytes in memory.
+    /// Returns the number of pages that hold bytes.
     pub fn pages_written(&self) -> u64 {
         self.versions.pages_written()
     }
@@ -472,9 +492,9 @@ impl<D: Device, T> Disk<D, T> {
         Cut { pattern: None, pieces, lost, loss, dropped }
     }
 
-    /// Returns the contents, with all writes that were submitted.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot(self.versions.contents())
+    /// Returns the contents, with all writes that were submitted; `None` if they are in a backing store.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        self.versions.contents().map(Snapshot)
     }
 
     /// Replaces the contents by those of a disk of the same size. Nothing that was written before can be lost or come

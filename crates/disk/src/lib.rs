@@ -17,6 +17,7 @@ mod ssd;
 
 pub use disk::{Cut, Disk, Snapshot};
 pub use fault::{CutPoint, Failing, Faults};
+pub use pages::Backing;
 pub use power::{Cache, Pattern, PowerModel, choose};
 pub use request::{Completed, DiskError, Kind, Request};
 pub use ssd::Ssd;

@@ -1,9 +1,11 @@
 //! Bytes with their versions: contents by page, and the writes that a power cut may lose. Writes and operations of a
 //! caller share one sequence of numbers. A write stays losable until its caller makes it durable.
 
-use crate::pages::{Page, Pages};
+use crate::pages::{Backing, Page, Pages};
 use crate::unflushed::{Loss, Piece, Unflushed, WriteId};
+use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Contents and the writes to them that are not durable. Clones share the bytes. Addresses and lengths are in bytes.
 #[derive(Clone)]
@@ -24,6 +26,16 @@ impl Versions {
         }
     }
 
+    /// Keeps the contents in `store` from now on, which has those of the pages `written`. No page was written before.
+    pub(crate) fn back(&mut self, store: Arc<dyn Backing>, written: impl Iterator<Item = Range<u64>>) {
+        self.pages.back(store, written);
+    }
+
+    /// Returns the first failure of the backing store. The contents are wrong from then on.
+    pub(crate) fn failure(&self) -> Option<&io::Error> {
+        self.pages.failure()
+    }
+
     /// Returns the number of pages that hold bytes.
     pub fn pages_written(&self) -> u64 {
         self.pages.written()
@@ -37,7 +49,7 @@ impl Versions {
     /// Returns the number of pages of a range that hold no bytes.
     pub fn pages_missing(&self, range: Range<u64>) -> u64 {
         let pages = self.pages_of(range);
-        pages.filter(|lpn| self.pages.get(*lpn).is_none()).count() as u64
+        pages.filter(|lpn| !self.pages.is_written(*lpn)).count() as u64
     }
 
     /// Appends the `length` bytes from `offset` on to `out`.
@@ -49,9 +61,9 @@ impl Versions {
     /// with contents if the second value is true, otherwise pages that read as zeros.
     pub fn extent(&self, offset: u64, length: u64) -> (u64, bool) {
         let Range { start: first, end } = self.pages_of(offset..offset + length);
-        let is_written = self.pages.get(first).is_some();
+        let is_written = self.pages.is_written(first);
         let next = if is_written {
-            (first..end).find(|lpn| self.pages.get(*lpn).is_none())
+            (first..end).find(|lpn| !self.pages.is_written(*lpn))
         } else {
             self.pages.next_written(first, end)
         };
@@ -128,15 +140,15 @@ impl Versions {
         self.unflushed.lose(&mut self.pages, &is_lost)
     }
 
-    /// Returns the contents, with all writes.
-    pub(crate) fn contents(&self) -> Pages {
-        self.pages.clone()
+    /// Returns the contents, with all writes; `None` if they are in a backing store.
+    pub(crate) fn contents(&self) -> Option<Pages> {
+        self.pages.is_in_memory().then(|| self.pages.clone())
     }
 
     /// Replaces the contents by `pages`. Nothing that was written before can be lost or come back. Returns
     /// false, and changes nothing, if the sizes differ.
     pub(crate) fn restore(&mut self, pages: &Pages) -> bool {
-        if !pages.is_like(&self.pages) {
+        if !pages.is_like(&self.pages) || !self.pages.is_in_memory() {
             return false;
         }
         self.lose(|_, _| false);
@@ -179,7 +191,7 @@ impl Versions {
         match data {
             Some(data) if data.len() == page_bytes => Some(data.into()),
             None if range.len() == page_bytes => None,
-            None if self.pages.get(lpn).is_none() => None,
+            None if !self.pages.is_written(lpn) => None,
             _ => {
                 let mut bytes = self.pages.get(lpn).map_or_else(|| vec![0; page_bytes], |page| page.to_vec());
                 match data {

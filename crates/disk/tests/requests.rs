@@ -192,7 +192,7 @@ fn a_snapshot_brings_the_contents_back() {
     };
     write(&mut disk, 1);
     disk.finish(&mut Vec::new());
-    let (snapshot, before) = (disk.snapshot(), bytes(&disk, 0, 8_192));
+    let (snapshot, before) = (disk.snapshot().unwrap(), bytes(&disk, 0, 8_192));
     write(&mut disk, 2);
     assert!(!disk.restore(&snapshot));
     disk.finish(&mut Vec::new());
@@ -200,7 +200,7 @@ fn a_snapshot_brings_the_contents_back() {
     assert_eq!((bytes(&disk, 0, 8_192), disk.pieces().len()), (before, 0));
     let other: Disk<MemDevice, u64> =
         Disk::new(MemDevice::new(4_096, 512, 4, Nanos(10)), PowerModel::of(Cache::Volatile));
-    assert!(!disk.restore(&other.snapshot()));
+    assert!(!disk.restore(&other.snapshot().unwrap()));
 }
 
 /// The rule: requests on a simulated drive take its latencies, also while it collects garbage, and none is lost.

@@ -83,6 +83,7 @@ impl<T> Drive<T> {
             None if !self.disk.finish(completed) => return Err(StackError::run("the drive stalled")),
             None => {}
         }
+        self.contents_are_right()?;
         if completed.is_empty() {
             return Ok(());
         }
@@ -97,6 +98,16 @@ impl<T> Drive<T> {
         }
         self.statistics.collect_waits(self.disk.device_mut());
         Ok(())
+    }
+
+    /// Fails once the file of the contents has failed. No answer may be sent from then on.
+    pub(crate) fn contents_are_right(&self) -> Result<(), StackError> {
+        match self.disk.failure() {
+            None => Ok(()),
+            Some(error) => Err(StackError::run(format!(
+                "--contents: the file failed, so the drive's contents are wrong from now on: {error}"
+            ))),
+        }
     }
 
     /// Records that these answers were sent now.

@@ -5,6 +5,7 @@
 
 mod pace;
 mod address;
+mod contents;
 mod control;
 mod client;
 mod drive;

@@ -354,6 +354,7 @@ impl<'a> Server<'a> {
                 self.answer(done, &mut answered);
             }
             self.completed = completed;
+            self.drive.contents_are_right()?;
             for (slot, number) in answered {
                 self.send(slot, number);
             }
@@ -386,7 +387,10 @@ impl<'a> Server<'a> {
             (Ok(()), Ticket::Read { offset, length, reply }) => {
                 let mut bytes = Vec::new();
                 self.drive.disk.copy(offset, length as usize, &mut bytes);
-                reply.data(&bytes);
+                match self.drive.contents_are_right() {
+                    Ok(()) => reply.data(&bytes),
+                    Err(_) => reply.error(fuser::Errno::EIO),
+                }
             }
             (Ok(()), Ticket::Write { bytes, reply }) => reply.written(bytes),
             (Ok(()), Ticket::Empty(reply)) => reply.ok(),
@@ -702,7 +706,12 @@ impl<'a> Server<'a> {
                 if snapshots.len() >= SNAPSHOTS_AT_MOST && !snapshots.contains_key(&name) {
                     return Err(format!("{SNAPSHOTS_AT_MOST} snapshots are kept, which is the most"));
                 }
-                let snapshot = self.drive.disk.snapshot();
+                let Some(snapshot) = self.drive.disk.snapshot() else {
+                    return Err(
+                        "the contents are in a file; accepted: copy the file when the server has ended"
+                            .to_owned(),
+                    );
+                };
                 self.drive.snapshots.insert(name, snapshot);
             }
             Control::Restore { name } => self.restore(&name)?,

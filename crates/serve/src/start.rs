@@ -1,6 +1,7 @@
 //! Starts a server from what a user typed.
 
 use crate::address::{Address, Front};
+use crate::contents::Contents;
 use crate::drive::Drive;
 use crate::fuse::FILE;
 use crate::pace::{Pace, Speed};
@@ -15,6 +16,7 @@ use fulgurite_stack::settings::{self, Workloads};
 use fulgurite_stack::{Command, Row, Run, StackError};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The smallest unit of addresses that clients are told, that of most drives.
 const SECTOR_BYTES: u32 = 512;
@@ -37,6 +39,8 @@ pub struct Asked<'a> {
     pub speed: Option<&'a str>,
     /// The model of power cuts; `None` for that of the drive's cache.
     pub power: Option<&'a str>,
+    /// The file that holds the contents; `None` for memory.
+    pub contents: Option<&'a Path>,
     /// Whether other machines may reach the drive.
     pub remote: bool,
 }
@@ -105,7 +109,14 @@ pub fn serve(
     let label = run.stack.device.label.clone();
     let Served { device, statistics } = Served::open(&run)?;
     let caps = device.caps().clone();
-    let disk = Disk::new(device, model);
+    let mut disk = Disk::new(device, model);
+    let contents = asked.contents.map(|path| Contents::open(path, disk.bytes())).transpose()?.map(Arc::new);
+    if let Some(contents) = &contents {
+        let written = contents.written(disk.page_bytes()).map_err(|error| {
+            StackError::run(format!("--contents: the file cannot be searched for its holes: {error}"))
+        })?;
+        disk = disk.backed_by(contents.clone(), written.into_iter());
+    }
     let export = Export {
         name: label.clone(),
         description: format!("{label}, simulated by Fulgurite"),
@@ -125,7 +136,8 @@ pub fn serve(
     let told = Started { device: label, bytes: disk.bytes(), cache: disk.model().cache, places };
     let pace = Pace::new(speed, disk.now());
     let drive = Drive::new(disk, statistics, pace, run.seed);
-    let server = Server::open(drive, export, &front, handle, report)?;
+    let server = Server::open(drive, export, &front, handle, report);
+    let server = server.inspect_err(|_| contents.iter().for_each(|contents| contents.remove_made()))?;
     started(&told);
     server.run()
 }

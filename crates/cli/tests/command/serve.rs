@@ -6,6 +6,7 @@ mod client;
 mod drive;
 mod ext4;
 
+mod contents;
 mod control;
 mod ends;
 mod examples;

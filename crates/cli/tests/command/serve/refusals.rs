@@ -34,6 +34,10 @@ fn wrong_arguments_are_refused_in_one_sentence() {
         ("mem:page=4KiB,pages=100 --nbd unix:s --fuse no", "the folder cannot be mounted"),
         ("mem:page=4KiB,pages=100 --nbd unix:s --fuse file", "an empty folder"),
         ("mem:page=4KiB,pages=100 --nbd unix:s --fuse full", "an empty folder"),
+        ("mem --nbd unix:s --contents file", "the file has 4 bytes"),
+        ("mem --nbd unix:s --contents full", "cannot be used"),
+        ("mem --nbd unix:s --contents no/image", "there is no folder"),
+        ("mem:page=4KiB,pages=100 --nbd unix:file --contents image", "file cannot be a socket"),
         ("mem --nbd unix:s --dry-run", "--dry-run"),
     ] {
         let outcome =
