@@ -106,6 +106,21 @@ impl Histogram {
         (self.count() > 0).then(|| self.buckets.value_at_quantile(percent / 100.0).min(self.max))
     }
 
+    /// Returns for each of these bounds, which ascend, how many durations do not exceed it, to three significant
+    /// digits.
+    pub fn counts_up_to(&self, bounds: &[Nanos]) -> Vec<u64> {
+        let (mut from, mut counted) = (0, 0);
+        let up_to = |bound: &Nanos| {
+            let end = self.buckets.highest_equivalent(bound.0);
+            if from <= end {
+                counted += self.buckets.count_between(from, end);
+                from = end + 1;
+            }
+            counted
+        };
+        bounds.iter().map(up_to).collect()
+    }
+
     /// Returns the exact maximum, in nanoseconds; `None` if there are no durations.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max)
@@ -130,6 +145,18 @@ mod tests {
         assert_eq!((summary.mean_ns, summary.p50_ns, summary.p99_ns, summary.max_ns), (20.0, 20, 30, 30));
         // The deviations from the mean are 10, 0 and 10.
         assert!((summary.stddev_ns.unwrap().powi(2) - 200.0 / 3.0).abs() < 1e-9);
+    }
+
+    /// The rule: a duration counts from the bound on that it does not exceed, once, whatever lies between the bounds.
+    #[test]
+    fn durations_are_counted_up_to_bounds() {
+        let mut histogram = Histogram::default();
+        let bounds = [1, 1_000, 1_000_000, 1_000_001, 2_000_000_000].map(Nanos);
+        assert_eq!(histogram.counts_up_to(&bounds), [0; 5]);
+        for value in [1, 999, 1_000, 1_010, 999_000, 1_000_000, 1_010_000, 5_000_000_000] {
+            histogram.record(Nanos(value));
+        }
+        assert_eq!(histogram.counts_up_to(&bounds), [1, 3, 6, 6, 7]);
     }
 
     #[test]
