@@ -13,6 +13,7 @@ pub mod preset;
 
 pub use config::{GcUnit, SsdConfig, WriteCache};
 pub use drive::{
-    DriveCounters, DriveError, Image, Served, ServedKind, SimDrive, Span, SpanKind, Timeline, Track, Waits,
+    Busy, DieState, DriveCounters, DriveError, DriveState, Image, Segments, Served, ServedKind, SimDrive,
+    Span, SpanKind, Timeline, Track, Waits,
 };
 pub use nand::NandError;

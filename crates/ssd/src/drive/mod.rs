@@ -22,18 +22,22 @@ mod image;
 mod tournament;
 mod waiting;
 mod waits;
+mod busy;
 mod flash;
 mod collector;
 mod command;
 mod counters;
+mod state;
 mod device;
 mod power;
 mod timeline;
 mod host;
 mod units;
 
+pub use busy::{Busy, DieState};
 pub use counters::{DriveCounters, DriveError};
 pub use image::Image;
+pub use state::{DriveState, Segments};
 pub use timeline::{Span, SpanKind, Timeline, Track};
 pub use waits::{Served, ServedKind, Waits};
 

@@ -1,6 +1,7 @@
 //! The state of one die: its running and queued flash operations.
 
-use super::op::OpId;
+use super::op::{FlashOp, FlashOpKind, OpId};
+use crate::drive::busy::Busy;
 use std::collections::VecDeque;
 
 /// The flash operations of a die, running and queued.
@@ -20,6 +21,31 @@ pub(super) struct Die {
     pub(crate) reads_in_a_row: u8,
     /// The time spent on host operations that have ended, in nanoseconds.
     pub(crate) host_busy: u64,
+    pub(crate) booked: Booked,
+}
+
+/// The time that a die has spent on each kind of operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Booked {
+    pub(crate) busy: Busy,
+    /// The virtual time until which `busy` is complete.
+    until: u64,
+}
+
+impl Booked {
+    /// Adds the time of a running operation until `now`, without what is booked already.
+    #[inline]
+    pub(super) fn add(&mut self, op: &FlashOp, now: u64) {
+        let time = match op.kind {
+            FlashOpKind::HostRead { .. } => &mut self.busy.read,
+            FlashOpKind::MoveRead => &mut self.busy.move_read,
+            FlashOpKind::Program(_) if op.collects() => &mut self.busy.move_program,
+            FlashOpKind::Program(_) | FlashOpKind::Parity => &mut self.busy.program,
+            FlashOpKind::Erase => &mut self.busy.erase,
+        };
+        *time += now - op.since.max(self.until);
+        self.until = now;
+    }
 }
 
 /// The result of looking for an operation that a die can start.

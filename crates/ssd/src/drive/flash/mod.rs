@@ -21,6 +21,7 @@ pub(super) use die::Next;
 pub(super) use op::{FlashOp, FlashOpKind, OpId, members};
 pub(super) use program::HostPages;
 
+use super::busy::DieState;
 use super::contents::Contents;
 use super::tournament::{NEVER, Tournament};
 use super::waits::Waits;
@@ -28,7 +29,7 @@ use crate::SsdConfig;
 use crate::layout::{Layout, Place};
 use crate::nand::{Nand, NandError};
 use die::Die;
-use fulgurite_base::Ppn;
+use fulgurite_base::{Nanos, Ppn};
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{Ftl, SegmentId};
 use slab::Slab;
@@ -55,6 +56,15 @@ pub(super) struct Performed {
     pub(crate) pages_lost: u64,
 }
 
+/// The transfers of a channel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Channel {
+    /// The virtual time at which the channel is next free.
+    free: u64,
+    /// The time of all transfers, those that are reserved included.
+    reserved: u64,
+}
+
 pub(super) struct Flash {
     pub(crate) layout: Layout,
     word_line: WordLine,
@@ -76,8 +86,7 @@ pub(super) struct Flash {
     /// The number of queued and running operations by unit, or by die if units are planes. Empty on a drive
     /// of one unit.
     pub(crate) loads: Vec<u32>,
-    /// The virtual time at which each channel is next free.
-    channels: Vec<u64>,
+    channels: Vec<Channel>,
     pub(crate) ops: Slab<FlashOp>,
     /// The program operations that still have planes to fill, at most one for each stream.
     partial: Vec<OpId>,
@@ -115,7 +124,7 @@ impl Flash {
             schedule: config.collect.schedule,
             dies: vec![Die::default(); dies],
             loads: vec![0; if config.units() == 1 { 0 } else { dies.min(config.units() as usize) }],
-            channels: vec![0; config.channels as usize],
+            channels: vec![Channel::default(); config.channels as usize],
             ops: Slab::new(),
             partial: Vec::new(),
             touched: Vec::new(),
@@ -189,6 +198,7 @@ impl Flash {
         }
         self.perform(&op);
         let state = &mut self.dies[die];
+        state.booked.add(&op, self.now);
         if !op.collects() {
             state.host_busy += self.now - op.since;
         }
@@ -249,10 +259,12 @@ impl Flash {
     #[inline]
     fn reserve_channel(&mut self, die: u32, id: OpId) -> u64 {
         let op = &mut self.ops[id.key()];
-        let free = &mut self.channels[self.layout.channel(die)];
-        op.waits.channel += free.saturating_sub(self.now);
-        *free = self.now.max(*free) + self.transfer * u64::from(op.pages());
-        *free
+        let channel = &mut self.channels[self.layout.channel(die)];
+        op.waits.channel += channel.free.saturating_sub(self.now);
+        let time = self.transfer * u64::from(op.pages());
+        channel.free = self.now.max(channel.free) + time;
+        channel.reserved += time;
+        channel.free
     }
 
     /// Returns the load counter of the unit of `die`; `None` on a drive of one unit.
@@ -288,10 +300,40 @@ impl Flash {
         OpId::of_key(self.ops.insert(op))
     }
 
+    /// Returns the states of the dies, with the time of the operations that have not ended.
+    pub(super) fn die_states(&self) -> Vec<DieState> {
+        let state = |(number, die): (usize, &Die)| {
+            let current = die.current.map(|op| &self.ops[op.key()]);
+            let mut booked = die.booked;
+            if let Some(op) = current {
+                booked.add(op, self.now);
+            }
+            DieState {
+                channel: self.layout.channel(number as u32) as u32,
+                busy: booked.busy,
+                collects: current.is_some_and(FlashOp::collects),
+                waiting: (die.reads.len() + die.work.len()) as u32,
+            }
+        };
+        self.dies.iter().enumerate().map(state).collect()
+    }
+
+    /// Returns the time that each channel has spent on transfers until now.
+    pub(super) fn channels_busy(&self) -> Vec<Nanos> {
+        // The transfers that are reserved follow each other without a pause.
+        let busy = |channel: &Channel| channel.reserved - channel.free.saturating_sub(self.now);
+        self.channels.iter().map(|channel| Nanos(busy(channel))).collect()
+    }
+
     /// Ends all operations in progress at a power cut. With a `protected` buffer, pending pages are
     /// programmed. Otherwise their physical pages are padded, so that the rest of those erase blocks can be
     /// used.
     pub(super) fn power_off(&mut self, protected: bool) {
+        for state in &mut self.dies {
+            if let Some(current) = state.current {
+                state.booked.add(&self.ops[current.key()], self.now);
+            }
+        }
         for op in self.ops.drain().filter(|op| matches!(op.kind, FlashOpKind::Program(_))) {
             op.blocks().for_each(|block| self.nand.pad(block, op.page));
             let pages =
@@ -309,7 +351,10 @@ impl Flash {
             state.work.clear();
             self.events.set(die, NEVER);
         }
-        self.channels.fill(self.now);
+        for channel in &mut self.channels {
+            channel.reserved -= channel.free.saturating_sub(self.now);
+            channel.free = self.now;
+        }
         self.loads.fill(0);
     }
 }

@@ -112,6 +112,7 @@ impl Flash {
         let (state, stopped) = (&mut self.dies[die as usize], &mut self.ops[stopped.key()]);
         stopped.suspensions += 1;
         state.left = stopped.until - stop;
+        state.booked.add(stopped, self.now);
         if !stopped.collects() {
             // Counts the time up to here now, since resuming sets `since` again.
             state.host_busy += self.now - stopped.since;
