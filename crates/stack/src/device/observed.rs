@@ -3,7 +3,7 @@
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, MemDevice, QueueFull};
 use fulgurite_log::{LogCounters, LogDevice};
-use fulgurite_ssd::{DriveCounters, Image, Served, SimDrive, SsdConfig, Timeline};
+use fulgurite_ssd::{DriveCounters, DriveState, Image, Served, SimDrive, SsdConfig, Timeline};
 use fulgurite_uring::{OverlayDevice, PsyncDevice};
 use std::sync::Arc;
 
@@ -37,6 +37,10 @@ pub struct Endurance {
 pub trait Observed: Device {
     /// Returns the counters of the drive; `None` if it has none.
     fn observe(&self) -> Option<DriveCounters> {
+        None
+    }
+    /// Returns the state of the simulated drive now; `None` for other devices.
+    fn look(&self) -> Option<DriveState> {
         None
     }
     /// Returns the counters of a layer above the drive; `None` if there is no layer.
@@ -80,6 +84,10 @@ pub trait Observed: Device {
 impl Observed for SimDrive {
     fn observe(&self) -> Option<DriveCounters> {
         Some(self.counters())
+    }
+
+    fn look(&self) -> Option<DriveState> {
+        Some(SimDrive::look(self))
     }
 
     fn verify(&self, deep: bool) -> Result<(), String> {
@@ -189,6 +197,10 @@ impl Observed for AnyDrive {
         (**self).observe()
     }
 
+    fn look(&self) -> Option<DriveState> {
+        (**self).look()
+    }
+
     fn observe_layer(&self) -> Option<LogCounters> {
         (**self).observe_layer()
     }
@@ -237,6 +249,10 @@ impl Observed for AnyDrive {
 impl Observed for LogDevice<AnyDrive> {
     fn observe(&self) -> Option<DriveCounters> {
         self.below().observe()
+    }
+
+    fn look(&self) -> Option<DriveState> {
+        self.below().look()
     }
 
     fn observe_layer(&self) -> Option<LogCounters> {

@@ -31,9 +31,21 @@ impl DeviceCounts {
     }
 
     /// Returns the number of pages that the host wrote. `None` if neither a layer nor the drive counts them.
-    pub(super) fn host_pages_written(&self) -> Option<u64> {
+    pub(crate) fn host_pages_written(&self) -> Option<u64> {
         let by_drive = self.drive.as_ref().map(|drive| drive.host_pages_written);
         self.layer.as_ref().map(|layer| layer.host_pages).or(by_drive)
+    }
+
+    /// Returns the number of pages that were written to the flash, or by the layer if the drive below does not count:
+    /// those of the host and all copies.
+    pub(crate) fn pages_programmed(&self) -> Option<u64> {
+        let by_drive = self.drive.as_ref().map(|drive| drive.host_pages_written + drive.gc_pages_copied);
+        by_drive.or(self.layer.as_ref().map(LogCounters::pages_written))
+    }
+
+    /// Returns the counts of the drive itself; `None` if it does not count.
+    pub(crate) fn of_drive(&self) -> Option<&DriveCounters> {
+        self.drive.as_ref()
     }
 
     /// Returns how many times the host wrote the logical space. `None` if neither a layer nor the drive counts

@@ -14,8 +14,8 @@ use fulgurite_workload::Op;
 #[derive(Default)]
 pub(crate) struct Tally {
     all: Class,
-    reads: Class,
-    writes: Class,
+    pub reads: Class,
+    pub writes: Class,
     /// The sum of the waits in front of a full queue; `None` if nobody has recorded such a wait.
     queue_ns: Option<u128>,
     /// Whether the device has reported waits.
@@ -24,9 +24,9 @@ pub(crate) struct Tally {
 
 /// The sums over the completed requests of one kind.
 #[derive(Default)]
-struct Class {
-    latency: Histogram,
-    pages: u64,
+pub(crate) struct Class {
+    pub latency: Histogram,
+    pub pages: u64,
     /// The number of records of waits.
     waits: u64,
     gc_ns: u128,
