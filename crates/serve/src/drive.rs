@@ -115,8 +115,12 @@ impl<T> Drive<T> {
         self.pace.sent(answers.iter().copied());
     }
 
-    /// Returns the time until the next completion; `None` if no request is in flight.
+    /// Returns the time until the drive's next event; `None` if there is none. An idle drive at full speed has none: its
+    /// clock stands until the next request, also while it collects.
     pub(crate) fn until_next(&self) -> Option<Duration> {
+        if self.pace.now().is_none() && self.disk.in_flight() == 0 {
+            return None;
+        }
         self.disk.next_event().map(|at| self.pace.until(at))
     }
 
@@ -199,5 +203,35 @@ impl<T> Drive<T> {
             fulgurite_stack::progress::remark(remark);
         }
         self.row_at(elapsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::Speed;
+    use fulgurite_disk::{Cache, PowerModel};
+    use fulgurite_stack::Command;
+    use fulgurite_stack::serve::Served;
+    use fulgurite_stack::settings::{self, Workloads};
+
+    /// The rule: an idle drive at full speed waits for requests alone, though work of its own is left. By the wall clock
+    /// that work goes on.
+    #[test]
+    fn an_idle_drive_at_full_speed_has_no_next_event() {
+        for (speed, is_awake) in [(Speed::Max, false), (Speed::Times(1.0), true)] {
+            let values = [("device", "sata:blocks=20,pages=8,channels=2")].into();
+            let run = settings::run(Command::Serve, &values, &mut Workloads::default()).unwrap();
+            let Served { device, statistics } = Served::open(&run).unwrap();
+            let disk = Disk::new(device, PowerModel::of(Cache::Protected));
+            let pace = Pace::new(speed, disk.now());
+            let mut drive = Drive::new(disk, statistics, pace, 0);
+            let data = vec![7; 1 << 20];
+            assert!(drive.submit(Request::Write { offset: 0, data: &data, durable: false }, ()).is_ok());
+            assert!(drive.until_next().is_some());
+            // Acknowledged from the buffer, the write is programmed later.
+            assert!(drive.disk.finish(&mut Vec::new()) && drive.disk.next_event().is_some());
+            assert_eq!(drive.until_next().is_some(), is_awake);
+        }
     }
 }
