@@ -26,6 +26,9 @@ pub(crate) struct Served {
     /// Accept commands of ctl here: power cuts, faults, snapshots
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
+    /// Show the drive live at this address, with a browser; /metrics has Prometheus's format
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub http: Option<String>,
     /// Speed of the drive's clock: 1x is that of a real drive, max that of this machine [default: 1x]
     #[arg(long, value_name = "1x|10x|max")]
     pub speed: Option<String>,
@@ -139,6 +142,7 @@ pub(crate) fn run(
         nbd: served.nbd.iter().map(String::as_str).collect(),
         fuse: served.fuse.as_deref(),
         control: served.control.as_deref(),
+        http: served.http.as_deref(),
         speed: served.speed.as_deref(),
         power: served.power.as_deref(),
         contents: served.contents.as_deref(),
@@ -183,11 +187,12 @@ fn watch_for_reports(handle: &Handle) {
 
 fn greeting(started: &Started) -> String {
     format!(
-        "serving {} ({}, {} cache) at {}; Ctrl-C ends it",
+        "serving {} ({}, {} cache) at {}{}; Ctrl-C ends it",
         started.device,
         Unit::Bytes.humane(started.bytes as f64),
         started.cache,
-        started.places.join(" and ")
+        started.places.join(" and "),
+        started.page.as_ref().map_or_else(String::new, |page| format!("; it is shown at {page}"))
     )
 }
 

@@ -4,6 +4,23 @@ use fulgurite_base::SpecError;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+/// Parses a host and a port, of which `usual` is an example. Addresses that other machines can reach are refused unless
+/// `remote` is true, because anyone there could do `harm`.
+pub(crate) fn host(at: &str, usual: &str, harm: &str, remote: bool) -> Result<SocketAddr, SpecError> {
+    let found = at.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    let address =
+        found.ok_or_else(|| SpecError::new(format!("`{at}` is no host and port; accepted: {usual}")))?;
+    if !remote && !address.ip().is_loopback() {
+        let before = usual.trim_end_matches(|part: char| part.is_ascii_digit());
+        return Err(SpecError::new(format!(
+            "{address} can be reached from other machines, and anyone there could {harm}; accepted: {before}{}, or \
+                --remote to allow it",
+            address.port()
+        )));
+    }
+    Ok(address)
+}
+
 /// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
@@ -26,18 +43,7 @@ impl Address {
                 "`{text}` is no address; accepted: unix:PATH or tcp:127.0.0.1:10809"
             )));
         };
-        let found = at.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-        let address = found.ok_or_else(|| {
-            SpecError::new(format!("`{at}` is no host and port; accepted: tcp:127.0.0.1:10809"))
-        })?;
-        if !remote && !address.ip().is_loopback() {
-            return Err(SpecError::new(format!(
-                "{address} can be reached from other machines, and anyone there could read and overwrite the drive; \
-                    accepted: tcp:127.0.0.1:{}, or --remote to allow it",
-                address.port()
-            )));
-        }
-        Ok(Address::Tcp(address))
+        host(at, "tcp:127.0.0.1:10809", "read and overwrite the drive", remote).map(Address::Tcp)
     }
 
     /// Returns the URI of an NBD export at this address.
@@ -58,6 +64,8 @@ pub(crate) struct Front {
     pub fuse: Option<PathBuf>,
     /// The path of the control socket.
     pub control: Option<PathBuf>,
+    /// The address at which the drive is seen.
+    pub http: Option<SocketAddr>,
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The served drive: the disk with its pace, its statistics and its power.
 
+use crate::live::{Live, Moment};
 use crate::pace::Pace;
 use fulgurite_base::Nanos;
 use fulgurite_base::option::name_of;
-use fulgurite_disk::{Completed, Cut, CutPoint, Disk, Kind, Request, Snapshot};
+use fulgurite_disk::{Completed, Cut, CutPoint, Disk, Faults, Kind, Request, Snapshot};
 use fulgurite_stack::device::AnyDrive;
 use fulgurite_stack::serve::Statistics;
 use fulgurite_stack::{Column, Row, StackError};
@@ -40,6 +41,20 @@ impl std::fmt::Display for CutReport {
     }
 }
 
+/// Returns the faults by the commands of ctl that cause them.
+fn names(faults: &Faults) -> Vec<&'static str> {
+    let Faults { reads, writes, delay, is_full, lost_writes, misdirected_writes } = faults;
+    let named = [
+        ("fail-reads", !reads.is_empty()),
+        ("fail-writes", !writes.is_empty()),
+        ("slow", *delay > Nanos::ZERO),
+        ("fill", *is_full),
+        ("lose-writes", *lost_writes > 0),
+        ("misdirect-writes", *misdirected_writes > 0),
+    ];
+    named.into_iter().filter(|(_, is_active)| *is_active).map(|(name, _)| name).collect()
+}
+
 /// The served drive. Each request has a token of type `T`, which names the program that waits for the answer.
 pub(crate) struct Drive<T> {
     pub disk: Disk<AnyDrive, T>,
@@ -52,6 +67,8 @@ pub(crate) struct Drive<T> {
     seed: u64,
     /// The seed of the cut that is due at a point.
     armed: Option<u64>,
+    /// The drive at the last look; `None` while nobody looks.
+    looked: Option<Moment>,
 }
 
 impl<T> Drive<T> {
@@ -67,6 +84,7 @@ impl<T> Drive<T> {
             cuts: 0,
             seed,
             armed: None,
+            looked: None,
         }
     }
 
@@ -115,8 +133,8 @@ impl<T> Drive<T> {
         self.pace.sent(answers.iter().copied());
     }
 
-    /// Returns the time until the drive's next event; `None` if there is none. An idle drive at full speed has none: its
-    /// clock stands until the next request, also while it collects.
+    /// Returns the time until the drive's next event; `None` if there is none. An idle drive at full speed has none:
+    /// its clock stands until the next request, also while it collects.
     pub(crate) fn until_next(&self) -> Option<Duration> {
         if self.pace.now().is_none() && self.disk.in_flight() == 0 {
             return None;
@@ -177,6 +195,28 @@ impl<T> Drive<T> {
         }
     }
 
+    /// Returns the state of the drive now, and at the look before.
+    pub(crate) fn look(&mut self) -> Live {
+        let now = Moment {
+            time: self.disk.now() - self.began,
+            look: self.statistics.look(self.disk.device()),
+            in_flight: self.disk.in_flight() as u64,
+            pages_unflushed: self.disk.pages_unflushed(),
+            is_on: self.is_on,
+            power_cuts: self.cuts,
+            faults: names(self.disk.faults_mut()),
+            lateness: self.pace.lateness(),
+        };
+        let before = self.looked.replace(now.clone());
+        Live { now, before }
+    }
+
+    /// Ends what is recorded for the next look.
+    pub(crate) fn look_away(&mut self) {
+        self.looked = None;
+        self.statistics.look_away();
+    }
+
     /// Returns the row of the drive so far.
     pub(crate) fn row(&mut self) -> Result<Row, StackError> {
         self.row_at(self.disk.now())
@@ -215,8 +255,8 @@ mod tests {
     use fulgurite_stack::serve::Served;
     use fulgurite_stack::settings::{self, Workloads};
 
-    /// The rule: an idle drive at full speed waits for requests alone, though work of its own is left. By the wall clock
-    /// that work goes on.
+    /// The rule: an idle drive at full speed waits for requests alone, though work of its own is left. By the wall
+    /// clock that work goes on.
     #[test]
     fn an_idle_drive_at_full_speed_has_no_next_event() {
         for (speed, is_awake) in [(Speed::Max, false), (Speed::Times(1.0), true)] {

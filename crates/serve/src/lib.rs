@@ -6,6 +6,10 @@
 mod pace;
 mod address;
 mod contents;
+mod live;
+mod watch;
+mod metrics;
+mod http;
 mod control;
 mod client;
 mod drive;

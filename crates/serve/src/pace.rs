@@ -40,6 +40,19 @@ const LATE_SHARE: f64 = 0.1;
 /// The share of late answers from which on a client's latencies say little of the drive.
 const WORTHLESS_SHARE: f64 = 0.1;
 
+/// How late the answers were so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Lateness {
+    /// How many times as fast as the wall clock the drive's clock runs; `None` if it is as fast as the machine.
+    pub speed: Option<f64>,
+    /// The number of answers.
+    pub answers: u64,
+    /// The number of late answers.
+    pub late: u64,
+    /// The sum of the times by which answers were sent later than due, in nanoseconds of the wall clock.
+    pub sum_ns: u128,
+}
+
 /// The drive's clock by the wall clock.
 pub(crate) struct Pace {
     speed: Speed,
@@ -96,6 +109,19 @@ impl Pace {
     fn late_share(&self) -> Option<f64> {
         let sent = self.lateness.count();
         (sent > 0).then(|| self.late as f64 / sent as f64)
+    }
+
+    /// Returns how late the answers were so far.
+    pub(crate) fn lateness(&self) -> Lateness {
+        Lateness {
+            speed: match self.speed {
+                Speed::Times(times) => Some(times),
+                Speed::Max => None,
+            },
+            answers: self.lateness.count(),
+            late: self.late,
+            sum_ns: self.lateness.sum_ns(),
+        }
     }
 
     /// Sets the columns about the pace.

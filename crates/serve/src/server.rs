@@ -8,13 +8,13 @@ use crate::connection::{self, Connection, Drives};
 use crate::control::{self, Control, LINE_AT_MOST, SNAPSHOTS_AT_MOST};
 use crate::drive::{CutReport, Drive};
 use crate::fuse::{self, Mounted, Ticket};
+use crate::watch::{Bell, Watch};
 use fulgurite_base::Nanos;
 use fulgurite_disk::{Completed, Faults, Request};
 use fulgurite_nbd::Export;
 use fulgurite_stack::{Column, Row, StackError, Value as FigureValue};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno as SystemError;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -58,7 +58,8 @@ pub(crate) enum Origin {
 /// Stops a server, or asks it for its figures, from another thread.
 #[derive(Clone)]
 pub struct Handle {
-    bell: Arc<OwnedFd>,
+    bell: Bell,
+    watch: Arc<Watch>,
     wants_end: Arc<AtomicBool>,
     wants_row: Arc<AtomicBool>,
 }
@@ -66,8 +67,10 @@ pub struct Handle {
 impl Handle {
     /// Creates a handle, for the server that is started with it.
     pub fn new() -> io::Result<Handle> {
+        let bell = Bell::new()?;
         Ok(Handle {
-            bell: Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
+            watch: Arc::new(Watch::new(bell.clone())),
+            bell,
             wants_end: Arc::default(),
             wants_row: Arc::default(),
         })
@@ -76,18 +79,18 @@ impl Handle {
     /// Ends the server.
     pub fn end(&self) {
         self.wants_end.store(true, Ordering::SeqCst);
-        self.ring();
+        self.bell.ring();
     }
 
     /// Lets the server report its figures so far.
     pub fn report(&self) {
         self.wants_row.store(true, Ordering::SeqCst);
-        self.ring();
+        self.bell.ring();
     }
 
-    fn ring(&self) {
-        // A bell that rings already needs no second ring.
-        let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
+    /// Returns the place at which the server publishes the drive's state.
+    pub(crate) fn watch(&self) -> Arc<Watch> {
+        Arc::clone(&self.watch)
     }
 }
 
@@ -269,7 +272,7 @@ impl<'a> Server<'a> {
             report,
         };
         server.watch(server.timer.as_fd(), Source::Timer).map_err(refused)?;
-        server.watch(server.handle.bell.as_fd(), Source::Bell).map_err(refused)?;
+        server.watch(server.handle.bell.0.as_fd(), Source::Bell).map_err(refused)?;
         let at = |address: &Address, error: io::Error| match address {
             Address::Unix(path) => StackError::request(format!(
                 "{} cannot be a socket: {}; accepted: a new path",
@@ -458,13 +461,20 @@ impl<'a> Server<'a> {
                 if self.last_round.elapsed() >= ROUND {
                     self.last_round = Instant::now();
                     self.close_silent_clients();
+                    if self.handle.watch.is_left() {
+                        self.drive.look_away();
+                    }
                 }
             }
             Source::Bell => {
-                let _ = rustix::io::read(&*self.handle.bell, &mut [0u8; 8]);
+                self.handle.bell.silence();
                 self.is_ending |= self.handle.wants_end.load(Ordering::SeqCst);
                 if self.handle.wants_row.swap(false, Ordering::SeqCst) {
                     (self.report)(self.drive.row());
+                }
+                if self.handle.watch.is_wanted() {
+                    let live = self.drive.look();
+                    self.handle.watch.publish(live);
                 }
             }
             Source::Fuse => self.take_fuse(),

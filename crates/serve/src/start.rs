@@ -1,9 +1,11 @@
 //! Starts a server from what a user typed.
 
-use crate::address::{Address, Front};
+use crate::address::{self, Address, Front};
 use crate::contents::Contents;
 use crate::drive::Drive;
 use crate::fuse::FILE;
+use crate::http::Http;
+use crate::live::Described;
 use crate::pace::{Pace, Speed};
 use crate::server::{Handle, Server};
 use fulgurite_base::SpecError;
@@ -15,6 +17,7 @@ use fulgurite_stack::serve::Served;
 use fulgurite_stack::settings::{self, Workloads};
 use fulgurite_stack::{Command, Row, Run, StackError};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,13 +38,15 @@ pub struct Asked<'a> {
     pub fuse: Option<&'a Path>,
     /// The path of the control socket.
     pub control: Option<&'a Path>,
+    /// The address at which the drive is seen with a browser.
+    pub http: Option<&'a str>,
     /// The speed; `None` for that of a real drive.
     pub speed: Option<&'a str>,
     /// The model of power cuts; `None` for that of the drive's cache.
     pub power: Option<&'a str>,
     /// The file that holds the contents; `None` for memory.
     pub contents: Option<&'a Path>,
-    /// Whether other machines may reach the drive.
+    /// Whether other machines may reach the drive, and see it.
     pub remote: bool,
 }
 
@@ -56,6 +61,8 @@ pub struct Started {
     pub cache: Cache,
     /// How it is reached, one address or path each.
     pub places: Vec<String>,
+    /// The page that shows it; `None` if nobody asked for one.
+    pub page: Option<String>,
 }
 
 impl Asked<'_> {
@@ -66,6 +73,7 @@ impl Asked<'_> {
             nbd: nbd.collect::<Result<_, _>>()?,
             fuse: self.fuse.map(Path::to_path_buf),
             control: self.control.map(Path::to_path_buf),
+            http: self.http()?,
         };
         if front.nbd.is_empty() && front.fuse.is_none() {
             return Err(StackError::request(
@@ -73,10 +81,23 @@ impl Asked<'_> {
                     --fuse DIR",
             ));
         }
-        if self.remote && !front.nbd.iter().any(|address| matches!(address, Address::Tcp(_))) {
-            return Err(StackError::request("--remote changes nothing without --nbd tcp:…; leave it out"));
+        if self.remote
+            && front.http.is_none()
+            && !front.nbd.iter().any(|address| matches!(address, Address::Tcp(_)))
+        {
+            return Err(StackError::request(
+                "--remote changes nothing without --nbd tcp:… or --http; leave it out",
+            ));
         }
         Ok(front)
+    }
+
+    fn http(&self) -> Result<Option<SocketAddr>, StackError> {
+        let parsed = self
+            .http
+            .map(|text| address::host(text, "127.0.0.1:8080", "watch the drive", self.remote))
+            .transpose();
+        parsed.map_err(|error| StackError::request(format!("--http: {error}")))
     }
 
     fn power(&self, run: &Run) -> Result<PowerModel, StackError> {
@@ -133,11 +154,22 @@ pub fn serve(
     export.check().map_err(|error| StackError::request(format!("device {label}: {error}")))?;
     let mut places: Vec<String> = front.nbd.iter().map(Address::nbd_uri).collect();
     places.extend(front.fuse.as_ref().map(|folder| folder.join(FILE).display().to_string()));
-    let told = Started { device: label, bytes: disk.bytes(), cache: disk.model().cache, places };
+    let described = Described { device: label.clone(), bytes: disk.bytes(), cache: disk.model().cache };
     let pace = Pace::new(speed, disk.now());
     let drive = Drive::new(disk, statistics, pace, run.seed);
-    let server = Server::open(drive, export, &front, handle, report);
-    let server = server.inspect_err(|_| contents.iter().for_each(|contents| contents.remove_made()))?;
-    started(&told);
+    let watch = handle.watch();
+    let open = |address| {
+        Http::open(address, asked.remote, described.clone(), watch).map_err(|error| {
+            StackError::request(format!(
+                "--http: {address} cannot be listened at: {error}; accepted: a free port"
+            ))
+        })
+    };
+    let opened = Server::open(drive, export, &front, handle, report)
+        .and_then(|server| Ok((server, front.http.map(open).transpose()?)));
+    let (server, http) =
+        opened.inspect_err(|_| contents.iter().for_each(|contents| contents.remove_made()))?;
+    let Described { device, bytes, cache } = described;
+    started(&Started { device, bytes, cache, places, page: http.as_ref().map(Http::url) });
     server.run()
 }

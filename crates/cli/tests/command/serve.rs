@@ -12,6 +12,7 @@ mod ends;
 mod examples;
 mod file;
 mod hostile;
+mod http;
 mod nbd;
 mod pace;
 mod power;

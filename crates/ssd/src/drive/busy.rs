@@ -1,5 +1,5 @@
-//! The state of a die for display, and the time that it has spent on each kind of flash operation. A moment counts once,
-//! even if two operations overlap.
+//! The state of a die for display, and the time that it has spent on each kind of flash operation. A moment counts
+//! once, even if two operations overlap.
 
 use fulgurite_base::Nanos;
 

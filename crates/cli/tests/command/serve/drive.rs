@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A served drive in a folder of its own, with the sockets `s` for NBD and `c` for control.
 pub(crate) struct Served {
     pub folder: Folder,
+    /// The first line on standard error.
+    pub greeting: String,
     child: Child,
     stderr: BufReader<ChildStderr>,
 }
@@ -42,8 +44,8 @@ impl Served {
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
-        let served = Served { folder, child, stderr };
-        assert!(line.starts_with("serving "), "{arguments}: {line}");
+        let served = Served { folder, greeting: line, child, stderr };
+        assert!(served.greeting.starts_with("serving "), "{arguments}: {}", served.greeting);
         served
     }
 
