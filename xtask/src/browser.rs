@@ -68,7 +68,7 @@ const PAGES: &[(&str, &str)] = &[
 const TRACE: &str = "trace info TRACE";
 
 /// The widths of the windows in pixels: a phone, a tablet, a desktop.
-const WIDTHS: &[u32] = &[420, 900, 1400];
+pub(crate) const WIDTHS: &[u32] = &[420, 900, 1400];
 /// The width in pixels of the frame in which the buttons are clicked.
 const FILES_AT: u32 = 1400;
 const PROBE: &str = include_str!("probe.js");
@@ -202,7 +202,7 @@ struct Made {
 }
 
 /// Renders `page` in one frame per width and fails if there is any problem. The browser prefers `theme`.
-fn look(browser: &Path, folder: &Path, page: &str, widths: &[u32], theme: &str) -> Result<()> {
+pub(crate) fn look(browser: &Path, folder: &Path, page: &str, widths: &[u32], theme: &str) -> Result<()> {
     let checked = folder.join("checked.html");
     let probe = PROBE.replace("FILES_AT", &FILES_AT.to_string());
     fs::write(&checked, page.replace("</body>", &format!("<script>{probe}</script></body>")))?;
@@ -240,7 +240,7 @@ fn look(browser: &Path, folder: &Path, page: &str, widths: &[u32], theme: &str) 
         ensure!(told.problems.is_empty(), "{}", told.problems.join("\n"));
         ensure!(told.first == theme, "the page came up {}", told.first);
     }
-    if widths.contains(&FILES_AT) {
+    if widths.contains(&FILES_AT) && page.contains("class=\"save\"") {
         let Some(made) = told.iter().find_map(|told| told.made.as_ref()) else { bail!("no files were made") };
         for (name, content) in [("plot.svg", &made.svg), ("plot.png", &made.png)] {
             fs::write(folder.join(name), bytes(content)?)?;

@@ -9,6 +9,7 @@ mod columns;
 mod floors;
 mod layers;
 mod licences;
+mod live;
 mod lock;
 mod packages;
 mod picture;
@@ -51,7 +52,11 @@ const STEPS: &[Step] = &[
     step("book", book::check),
     // Runs these steps in parallel, because each has phases that use a single core.
     Step { name: "python", task: python::check, is_beside: true },
-    Step { name: "report in a browser", task: browser::check, is_beside: true },
+    Step {
+        name: "report in a browser",
+        task: || browser::check().and_then(|()| live::check()),
+        is_beside: true,
+    },
     Step { name: "doc tests", task: suite::documented, is_beside: true },
     step("tests", suite::check),
     step("examples", suite::examples),

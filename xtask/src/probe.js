@@ -21,7 +21,10 @@
     return (high + 0.05) / (low + 0.05);
   }
 
-  const plots = JSON.parse(document.getElementById("plots").textContent);
+  // The page of a served drive draws its plots from other data, some of which arrives later.
+  const plots = JSON.parse(document.getElementById("plots")?.textContent ?? "[]");
+  while (document.body.dataset.ready === undefined) await new Promise((resolve) => setTimeout(resolve, 50));
+  if (plots.length === 0) await new Promise((resolve) => setTimeout(resolve, 8_000));
   const rgbOf = (hex) => "rgb(" + [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(",") + ")";
 
   function background(element) {
@@ -103,7 +106,7 @@
    * may all have the same colour.
    */
   function colours(svg, plot, where) {
-    if (plot.kind !== "bar" && plot.kind !== "line") return;
+    if (!plot || (plot.kind !== "bar" && plot.kind !== "line")) return;
     const found = [...coloured(svg, plot)];
     if (found.some(([name]) => name === null)) complain(`${where}: a mark has no name of the plot`);
     if (plot.coloursPlaces && new Set(found.map(([, colour]) => colour)).size === 1) return;
@@ -206,9 +209,11 @@
 
   // Collapsed sections are opened and checked too.
   document.querySelectorAll("details").forEach((details) => (details.open = true));
-  const first = document.documentElement.dataset.theme;
-  for (const theme of ["light", "dark"]) {
-    if (document.documentElement.dataset.theme !== theme) document.getElementById("theme").click();
+  const button = document.getElementById("theme");
+  const preferred = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const first = document.documentElement.dataset.theme ?? preferred;
+  for (const theme of button ? ["light", "dark"] : [first]) {
+    if (button && document.documentElement.dataset.theme !== theme) button.click();
     everything(`${innerWidth} pixels, ${theme}`);
   }
   const made = [];
