@@ -5,9 +5,9 @@
 //! server's loop, which answers them.
 
 use fuser::{
-    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
-    MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen,
-    ReplyStatfs, ReplyWrite, Session, SessionACL, WriteFlags,
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Session, SessionACL, WriteFlags,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::ffi::OsStr;
@@ -29,6 +29,9 @@ const TTL: Duration = Duration::from_secs(3600);
 
 /// The most requests that wait for the server.
 const WAITING_AT_MOST: usize = 1_024;
+
+/// The most asynchronous requests that the kernel sends before one of them is answered.
+const ASYNCHRONOUS_AT_MOST: u16 = 256;
 
 /// The mode bits of `fallocate` that make a hole: `FALLOC_FL_PUNCH_HOLE` and `FALLOC_FL_ZERO_RANGE`.
 const PUNCH_HOLE: i32 = 2;
@@ -131,6 +134,16 @@ impl Folder {
 }
 
 impl Filesystem for Folder {
+    /// Lets the kernel send asynchronous requests, those of a loop device for one, without waiting for each answer.
+    /// A kernel that cannot do so sends them one at a time.
+    fn init(&mut self, _: &fuser::Request, config: &mut KernelConfig) -> io::Result<()> {
+        if config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).is_ok() {
+            // A number other than 0 is always accepted.
+            let _ = config.set_max_background(ASYNCHRONOUS_AT_MOST);
+        }
+        Ok(())
+    }
+
     fn lookup(&self, _: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent.0 == ROOT && name == FILE {
             reply.entry(&TTL, &self.attributes(DRIVE), Generation(0));

@@ -1,6 +1,7 @@
 //! Tests the folder: its file is the drive.
 
 use super::drive::Served;
+use crate::folder::Folder;
 
 const SMALL: &str = "mem:page=4KiB,pages=1000 --power volatile";
 
@@ -88,4 +89,18 @@ fn a_file_without_power_fails() {
     served.told("fill");
     let full = served.shell("dd if=/dev/zero of=d/drive count=1 conv=notrunc");
     assert!(full.code == 1 && full.stderr.contains("No space left on device"), "{}", full.stderr);
+}
+
+/// The rule: a program's asynchronous requests reach the drive together, none after the answer to another. Each would
+/// take longer than the test has patience.
+#[test]
+fn asynchronous_requests_are_under_way_together() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.0.join("d")).unwrap();
+    let served = Served::within(folder, &format!("{SMALL} --fuse d --speed 1x"));
+    served.told("slow 100000000");
+    let armed = served.cut_at("write:4");
+    let writes = "--rw=write --bs=4k --size=16k --iodepth=4 --ioengine=libaio --direct=1";
+    served.shell(&format!("fio --name=f --filename=d/drive {writes}"));
+    assert_eq!(armed.report()["requests_dropped"], 4);
 }
