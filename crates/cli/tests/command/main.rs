@@ -19,6 +19,7 @@ mod progress;
 mod repeatable;
 mod report;
 mod resume;
+mod scripts;
 mod serve;
 mod several_files;
 mod store;
