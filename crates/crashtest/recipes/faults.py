@@ -451,6 +451,28 @@ class LogTruncatedTooEarly(Fault):
         expect_prefix(sorted(found), last)
 
 
+class JournalRemovedBeforeSync(Fault):
+    """Promises what its journal has. Recovery replays the journal into the table and removes it."""
+
+    def run(self, right):
+        prepare(table=bytes(len(ROUNDS) * SECTOR))
+        for number in ROUNDS:
+            append("journal", record(number))
+            sync("journal")
+            sync(".")
+            promise(number)
+
+    def check(self, last, right):
+        for number in set(records(read("journal"))) - {None}:
+            write("table", record(number), (number - 1) * SECTOR)
+        if right:
+            sync("table")
+        if os.path.exists("journal"):
+            os.unlink("journal")
+            sync(".")
+        expect_prefix(records(read("table")), last)
+
+
 class TwoFilesWithoutIntent(Fault):
     """Changes two files that must agree. The right program writes into a log which change it is about to make."""
 

@@ -5,9 +5,12 @@ mod power;
 mod mount;
 mod program;
 mod test;
+mod case;
 mod run;
 mod report;
 
+pub use case::{GuiltyCut, Violation};
+pub use program::MALLOC;
 pub use report::JUNIT_BEGINNING;
-pub use run::{Asked, Outcome, Typed, Violation, crashtest};
-pub use test::Plan;
+pub use run::{Asked, Outcome, Typed, crashtest};
+pub use test::{Check, CheckFunction, Plan};

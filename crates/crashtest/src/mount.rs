@@ -322,7 +322,7 @@ impl Filesystem for Mounted {
         _: FileHandle,
         offset: u64,
         data: &[u8],
-        _: WriteFlags,
+        kind: WriteFlags,
         flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
@@ -337,6 +337,9 @@ impl Filesystem for Mounted {
             Err(error) => reply.error(errno(error)),
         };
         let words = || format!("write of {} bytes at {offset}", data.len());
+        if kind.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            return answer(reply, self.power.write_back(words, perform));
+        }
         self.power.change(words, reply, perform, answer);
     }
 

@@ -78,6 +78,22 @@ impl Power {
         state.hold(reply);
     }
 
+    /// Performs a write of pages of a mapping, which the kernel stores by itself, and returns its result. It is never
+    /// held: no program learns of it, and a program that is killed cannot die before the answer. Whoever looks at such
+    /// a process under `/proc` may have to wait with it. Without power it has no effect.
+    pub(crate) fn write_back(
+        &self,
+        words: impl FnOnce() -> String,
+        perform: impl FnOnce(&mut Folder) -> Result<(), FolderError>,
+    ) -> Result<(), FolderError> {
+        let mut state = self.state();
+        if state.cut.is_some() {
+            return Ok(());
+        }
+        state.count(words);
+        perform(&mut state.folder)
+    }
+
     /// Syncs an inode and answers by `answer`, unless the power is off or is cut before the sync has an effect.
     pub(crate) fn sync<R: Send + 'static>(
         &self,
@@ -126,5 +142,37 @@ impl State {
             let _ = self.notify.try_send(());
         }
         is_cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_folder::Rules;
+    use std::sync::Arc;
+    use std::sync::mpsc::sync_channel;
+
+    /// The rule: from the cut on, a request waits, and gets no error before the program has been killed. A reply that
+    /// is dropped is an error.
+    #[test]
+    fn requests_wait_from_the_cut_until_the_program_is_dead() {
+        let (notify, cut) = sync_channel(1);
+        let power = Power::new(Folder::new(Rules::default()), Some(2), notify);
+        let replies = [(); 4].map(Arc::new);
+        let held = || replies.each_ref().map(|reply| Arc::strong_count(reply) - 1);
+        let change = |reply: &Arc<()>| {
+            power.change(|| "change".to_owned(), Arc::clone(reply), |_| Ok(()), |_, _| ());
+        };
+        change(&replies[0]);
+        assert!(held() == [0; 4] && cut.try_recv().is_err(), "the power is on");
+        change(&replies[1]);
+        power.look(Arc::clone(&replies[2]), |_, _| ());
+        power.sync(|| "sync".to_owned(), Arc::clone(&replies[3]), 1, |_, _| ());
+        assert_eq!((held(), cut.try_recv()), ([0, 1, 1, 1], Ok(())));
+        let stored = power.write_back(String::new, |_| Err(FolderError::NoSpace));
+        assert_eq!(stored, Ok(()), "pages of a mapping are stored by the kernel, which does not wait");
+        power.release();
+        change(&replies[0]);
+        assert_eq!(held(), [0; 4]);
     }
 }

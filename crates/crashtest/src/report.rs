@@ -1,6 +1,7 @@
 //! The outcome of tests in words, and as JUnit's XML for build servers.
 
-use crate::run::{Outcome, Violation};
+use crate::case::{GuiltyCut, Violation};
+use crate::run::Outcome;
 use std::fmt::Write;
 
 /// The beginning of a JUnit report, by which a later one knows that it may replace it.
@@ -13,11 +14,15 @@ const TOLD_AT_MOST: usize = 10;
 impl Outcome {
     /// Returns the outcome in sentences.
     pub fn in_words(&self) -> String {
-        let Outcome { cuts, cuts_in_run, operations, unsynced, lost, seconds, violations } = self;
+        let Outcome { cuts, cuts_in_run, recovery_cuts, operations, unsynced, lost, seconds, violations } =
+            self;
         let mut text = format!(
             "{cuts} cuts in {seconds:.1} s, {cuts_in_run} of them before the end of the program, which makes \
                 {operations} changes and syncs\n{lost} of {unsynced} unsynced changes were lost\n"
         );
+        if *recovery_cuts > 0 {
+            let _ = writeln!(text, "{recovery_cuts} more cuts during recovery");
+        }
         if violations.is_empty() {
             text += "no violation\n";
         } else {
@@ -74,31 +79,55 @@ impl Outcome {
 impl Violation {
     /// Whether the same changes are guilty, or being killed at the same kind of operation.
     fn is_like(&self, other: &Violation) -> bool {
-        let kind = |violation: &Violation| violation.at.split(' ').next().map(str::to_owned);
-        self.guilty == other.guilty
-            && self.repeats == other.repeats
-            && (!self.guilty.is_empty() || kind(self) == kind(other))
+        self.repeats == other.repeats
+            && self.cut.key() == other.cut.key()
+            && self.recovery.as_ref().map(GuiltyCut::key) == other.recovery.as_ref().map(GuiltyCut::key)
     }
 
     fn in_words(&self) -> String {
-        let Violation { seed, operation, at, unsynced, lost, failure, guilty, repeats } = self;
+        let Violation { seed, cut, recovery, failure, repeats } = self;
+        let GuiltyCut { operation, at, unsynced, lost, .. } = cut;
         let mut text = format!(
             "\nseed {seed}: the power was cut at operation {operation} ({at}), and {lost} of {unsynced} unsynced \
-                changes were lost\n  the check failed: {failure}\n"
+                changes were lost\n"
         );
-        match (repeats, guilty.is_empty()) {
-            (false, _) => {
-                text += "  the same loss did not make it fail again, so the check depends on more than the files\n"
-            }
-            (true, true) => text += "  it fails even if nothing is lost: being killed there is enough\n",
-            (true, false) => {
-                text += "  it is enough to lose:\n";
-                guilty.iter().for_each(|piece| {
-                    let _ = writeln!(text, "    {piece}");
-                });
+        if let Some(GuiltyCut { operation, at, unsynced, lost, .. }) = recovery {
+            let _ = writeln!(
+                text,
+                "  the power failed twice: also during recovery, at the check's operation {operation} ({at}), and \
+                    {lost} of {unsynced} unsynced changes of the check were lost"
+            );
+        }
+        let _ = writeln!(text, "  the check failed: {failure}");
+        if !repeats {
+            return text
+                + "  the same loss did not make it fail again, so the check depends on more than the files\n";
+        }
+        match recovery {
+            None => text + &cut.guilty_in_words(""),
+            Some(recovery) => {
+                text + &cut.guilty_in_words(" at the first cut")
+                    + &recovery.guilty_in_words(" at the second cut")
             }
         }
-        text
+    }
+}
+
+impl GuiltyCut {
+    /// Returns a text that is the same for cuts that fail in the same way.
+    fn key(&self) -> Vec<&str> {
+        match self.guilty.is_empty() {
+            true => self.at.split(' ').take(1).collect(),
+            false => self.guilty.iter().map(String::as_str).collect(),
+        }
+    }
+
+    fn guilty_in_words(&self, place: &str) -> String {
+        if self.guilty.is_empty() {
+            return format!("  it fails even if nothing is lost{place}: being killed there is enough\n");
+        }
+        let lines = self.guilty.iter().map(|piece| format!("    {piece}\n"));
+        format!("  it is enough to lose{place}:\n") + &lines.collect::<String>()
     }
 }
 
@@ -130,17 +159,21 @@ mod tests {
     fn a_report_names_seeds_and_guilty_changes() {
         let violation = Violation {
             seed: 17,
-            operation: 3,
-            at: "sync of a file".to_owned(),
-            unsynced: 9,
-            lost: 4,
+            cut: GuiltyCut {
+                operation: 3,
+                at: "sync of a file".to_owned(),
+                unsynced: 9,
+                lost: 4,
+                guilty: vec!["write of 512 bytes at 0 of a.db".to_owned()],
+            },
+            recovery: None,
             failure: "exit status: 1: <\u{1b}[1m\"no\" & no".to_owned(),
-            guilty: vec!["write of 512 bytes at 0 of a.db".to_owned()],
             repeats: true,
         };
         let outcome = Outcome {
             cuts: 5,
             cuts_in_run: 5,
+            recovery_cuts: 2,
             operations: 8,
             unsynced: 20,
             lost: 10,
@@ -151,6 +184,7 @@ mod tests {
         for part in [
             "5 cuts in 1.2 s",
             "10 of 20",
+            "2 more cuts during recovery",
             "seeds 17",
             "operation 3 (sync of a file)",
             "write of 512 bytes at 0",
@@ -161,6 +195,16 @@ mod tests {
         assert!(xml.contains("name=\"a &quot;b&quot;\" tests=\"5\" failures=\"1\" time=\"1.250\""), "{xml}");
         assert!(xml.contains("message=\"exit status: 1: &lt;\u{fffd}[1m&quot;no&quot; &amp; no\""), "{xml}");
         assert!(xml.contains("<testcase name=\"4 other seeds\"/>"), "{xml}");
+        let mut twice = outcome.clone();
+        let cut = GuiltyCut {
+            operation: 2,
+            at: "removal of journal".to_owned(),
+            ..twice.violations[0].cut.clone()
+        };
+        twice.violations[0].recovery = Some(cut);
+        for part in ["the power failed twice", "operation 2 (removal of journal)", "at the second cut"] {
+            assert!(twice.in_words().contains(part) && !words.contains(part), "{part}: {}", twice.in_words());
+        }
         assert_eq!(Outcome { violations: vec![], ..outcome }.in_words().lines().last(), Some("no violation"));
     }
 }

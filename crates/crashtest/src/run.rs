@@ -1,8 +1,9 @@
 //! Many tests: one for each seed, several at once.
 
-use crate::test::{Ended, Place, Plan, choose, shell, shrink};
+use crate::case::{Case, Violation};
+use crate::test::{Check, Ended, Place, Plan, shell};
 use fulgurite_base::{Nanos, SpecError, units};
-use fulgurite_folder::{Folder, Piece, Rules};
+use fulgurite_folder::{Folder, Rules};
 use fulgurite_stack::{Progress, StackError};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -13,12 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most runs of the checker that a violation is made smaller with.
-const TRIES: u32 = 200;
-
-/// The most pieces that a violation lists.
-const PIECES_AT_MOST: usize = 20;
-
 /// A request for tests.
 #[derive(Clone, Debug)]
 pub struct Asked {
@@ -28,6 +23,8 @@ pub struct Asked {
     pub cuts: u64,
     /// The seed of the first cut. The others have the seeds that follow it.
     pub seed: u64,
+    /// One of so many cuts is followed by a cut during the checker's recovery, as the seeds decide; 0 for none.
+    pub recovery_cuts: u64,
     /// The number of tests at the same time.
     pub jobs: NonZeroUsize,
     /// Whether the first violation ends the tests.
@@ -40,18 +37,20 @@ pub struct Asked {
 }
 
 /// A request as a user typed it. `None` stands for the default.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Typed<'a> {
     /// The number of cuts [default: 100].
     pub cuts: Option<&'a str>,
     /// The first seed [default: 42].
     pub seed: Option<&'a str>,
+    /// One of so many cuts is followed by a cut during recovery [default: 4].
+    pub recovery_cuts: Option<&'a str>,
     /// The rules of the folder, with options [default: journaled].
     pub folder: Option<&'a str>,
     /// The longest time of a program or a checker [default: 60s].
     pub time: Option<&'a str>,
-    /// The shell command of the checker.
-    pub check: &'a str,
+    /// The checker.
+    pub check: Check,
     /// The shell command that fills the folder.
     pub setup: Option<&'a str>,
     /// The folder for the files of violations.
@@ -73,6 +72,7 @@ impl Typed<'_> {
             return Err(StackError::request("--cuts is 0; accepted: a number from 1 on"));
         }
         let seed = count(self.seed, 42).map_err(named("--seed"))?;
+        let recovery_cuts = count(self.recovery_cuts, 4).map_err(named("--recovery-cuts"))?;
         let time = self.time.map_or(Ok(Nanos(60_000_000_000)), units::parse_time).map_err(named("--time"))?;
         let rules = self.folder.map_or(Ok(Rules::default()), Rules::parse).map_err(named("--folder"))?;
         if let Some(keep) = self.keep.filter(|keep| keep.exists()) {
@@ -83,36 +83,14 @@ impl Typed<'_> {
         }
         let plan = Plan {
             program: self.program.to_vec(),
-            check: self.check.to_owned(),
+            check: self.check.clone(),
             setup: self.setup.map(str::to_owned),
             rules,
             time: Duration::from_nanos(time.0),
         };
         let keep = self.keep.map(Path::to_path_buf);
-        Ok(Asked { plan, cuts, seed, jobs, stop: self.stop, keep, end: Arc::default() })
+        Ok(Asked { plan, cuts, seed, recovery_cuts, jobs, stop: self.stop, keep, end: Arc::default() })
     }
-}
-
-/// A cut after which the checker failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Violation {
-    /// The seed of the cut.
-    pub seed: u64,
-    /// The number of the operation at which the power was cut.
-    pub operation: u64,
-    /// That operation in words.
-    pub at: String,
-    /// The number of changes, or parts of writes, that could be lost.
-    pub unsynced: u64,
-    /// The number of these that were lost.
-    pub lost: u64,
-    /// The exit code and the last lines of the checker.
-    pub failure: String,
-    /// The changes whose loss suffices for the failure, in words. It is empty if the checker fails although nothing is
-    /// lost.
-    pub guilty: Vec<String>,
-    /// Whether the same loss made the checker fail again.
-    pub repeats: bool,
 }
 
 /// The outcome of all tests.
@@ -122,6 +100,8 @@ pub struct Outcome {
     pub cuts: u64,
     /// The number of cuts that came before the program's end.
     pub cuts_in_run: u64,
+    /// The number of cuts that were followed by one during the checker's recovery.
+    pub recovery_cuts: u64,
     /// The number of operations of the program without a cut: changes of the folder and syncs.
     pub operations: u64,
     /// The number of changes, or parts of writes, that the cuts could lose.
@@ -139,6 +119,7 @@ pub struct Outcome {
 struct Sums {
     cuts: u64,
     cuts_in_run: u64,
+    recovery_cuts: u64,
     unsynced: u64,
     lost: u64,
     violations: Vec<Violation>,
@@ -155,7 +136,7 @@ pub fn crashtest(asked: &Asked, progress: &Progress) -> Result<Outcome, StackErr
     let plan = &asked.plan;
     let no_place =
         |error: io::Error| StackError::run(format!("there is no room for temporary files: {error}"));
-    let place = Place::new(0, Arc::clone(&asked.end)).map_err(no_place)?;
+    let place = Place::new(0, Arc::clone(&asked.end), progress.clone()).map_err(no_place)?;
     let folder = prepared(plan, &place)?;
     let whole = place.run(&plan.program, folder.clone(), None, plan.time)?;
     if let Some(failure) = &whole.failure {
@@ -169,28 +150,30 @@ pub fn crashtest(asked: &Asked, progress: &Progress) -> Result<Outcome, StackErr
                 current folder",
         ));
     }
-    if let Some(failure) = place.check(&plan.check, whole.folder, plan.time)? {
-        return Err(StackError::request(format!(
-            "--check fails without a power cut ({failure}); accepted: a command that ends with exit code 0 if all is \
-                well"
-        )));
-    }
+    must_pass(asked, &place, whole.folder)?;
     let start = Instant::now();
     let (next, sums) = (AtomicU64::new(0), Mutex::new(Sums::default()));
     let lock = || sums.lock().unwrap_or_else(PoisonError::into_inner);
     let work = |number: usize| -> Result<(), StackError> {
-        let place = Place::new(number + 1, Arc::clone(&asked.end)).map_err(no_place)?;
+        let place = Place::new(number + 1, Arc::clone(&asked.end), progress.clone()).map_err(no_place)?;
         loop {
             let index = next.fetch_add(1, Ordering::SeqCst);
             let is_over = lock().error.is_some() || asked.stop && !lock().violations.is_empty();
             if index >= asked.cuts || is_over {
                 return Ok(());
             }
-            let test = Test { asked, place: &place, seed: asked.seed.wrapping_add(index) };
-            let done = test.run(&folder, whole.operations)?;
+            let case = Case {
+                plan,
+                place: &place,
+                seed: asked.seed.wrapping_add(index),
+                recovery_cuts: asked.recovery_cuts,
+                keep: asked.keep.as_deref(),
+            };
+            let done = case.run(&folder, whole.operations)?;
             let mut sums = lock();
             sums.cuts += 1;
             sums.cuts_in_run += u64::from(done.is_in_run);
+            sums.recovery_cuts += u64::from(done.is_recovery_cut);
             sums.unsynced += done.unsynced;
             sums.lost += done.lost;
             sums.violations.extend(done.violation);
@@ -207,7 +190,7 @@ pub fn crashtest(asked: &Asked, progress: &Progress) -> Result<Outcome, StackErr
             }
         }
     });
-    let Sums { cuts, cuts_in_run, unsynced, lost, mut violations, error } =
+    let Sums { cuts, cuts_in_run, recovery_cuts, unsynced, lost, mut violations, error } =
         sums.into_inner().unwrap_or_else(PoisonError::into_inner);
     // An interrupted test has no outcome.
     if let Some(error) = error.filter(|_| !asked.end.load(Ordering::SeqCst)) {
@@ -215,7 +198,31 @@ pub fn crashtest(asked: &Asked, progress: &Progress) -> Result<Outcome, StackErr
     }
     violations.sort_unstable_by_key(|violation| violation.seed);
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Outcome { cuts, cuts_in_run, operations: whole.operations, unsynced, lost, seconds, violations })
+    let operations = whole.operations;
+    Ok(Outcome { cuts, cuts_in_run, recovery_cuts, operations, unsynced, lost, seconds, violations })
+}
+
+/// Refuses a checker that fails in a folder of which nothing was lost.
+fn must_pass(asked: &Asked, place: &Place, folder: Folder) -> Result<(), StackError> {
+    let Plan { check, time, .. } = &asked.plan;
+    let checked = place.check(check, folder, None, *time)?;
+    if let Some(failure) = checked.failure {
+        return Err(StackError::request(format!(
+            "--check fails without a power cut ({failure}); accepted: a command that ends with exit code 0 if all is \
+                well"
+        )));
+    }
+    // After a cut during recovery the checker runs again.
+    if asked.recovery_cuts > 0
+        && checked.operations > 0
+        && let Some(failure) = place.check(check, checked.folder, None, *time)?.failure
+    {
+        return Err(StackError::request(format!(
+            "--check fails when it runs again in its folder ({failure}); accepted: a command that may run again, or \
+                --recovery-cuts 0"
+        )));
+    }
+    Ok(())
 }
 
 /// Returns the folder in which the program starts. All of it is durable.
@@ -231,83 +238,5 @@ fn prepared(plan: &Plan, place: &Place) -> Result<Folder, StackError> {
         Some(failure) => Err(StackError::request(format!(
             "--setup fails ({failure}); accepted: a command that ends with exit code 0"
         ))),
-    }
-}
-
-/// The test of one seed.
-struct Test<'a> {
-    asked: &'a Asked,
-    place: &'a Place,
-    seed: u64,
-}
-
-/// The result of one test.
-struct Done {
-    is_in_run: bool,
-    unsynced: u64,
-    lost: u64,
-    violation: Option<Violation>,
-}
-
-impl Test<'_> {
-    fn run(&self, folder: &Folder, operations: u64) -> Result<Done, StackError> {
-        let plan = &self.asked.plan;
-        let choice = choose(self.seed, operations);
-        let ended = self.place.run(&plan.program, folder.clone(), Some(choice.cut_at), plan.time)?;
-        if let Some(failure) = &ended.failure {
-            return Err(StackError::run(format!(
-                "the program fails before its power is cut, with seed {} ({failure})",
-                self.seed
-            )));
-        }
-        let mut left = ended.folder.clone();
-        let cut = left.power_cut(choice.loss);
-        let verdict = self.place.check(&plan.check, left.clone(), plan.time)?;
-        let violation = match verdict {
-            Some(failure) => Some(self.explain(&ended, left, &cut.lost, cut.pieces.len() as u64, failure)?),
-            None => None,
-        };
-        Ok(Done {
-            is_in_run: ended.cut.is_some(),
-            unsynced: cut.pieces.len() as u64,
-            lost: cut.lost.len() as u64,
-            violation,
-        })
-    }
-
-    /// Finds the changes whose loss suffices for a failure.
-    fn explain(
-        &self,
-        ended: &Ended,
-        left: Folder,
-        lost: &[Piece],
-        unsynced: u64,
-        failure: String,
-    ) -> Result<Violation, StackError> {
-        let plan = &self.asked.plan;
-        if let Some(keep) = &self.asked.keep {
-            self.place.keep(left, &keep.join(format!("seed-{}", self.seed)))?;
-        }
-        let fails = |lost: &[Piece]| {
-            let mut left = ended.folder.clone();
-            left.power_cut_with(lost);
-            Ok(self.place.check(&plan.check, left, plan.time)?.is_some())
-        };
-        let repeats = fails(lost)?;
-        let guilty = if repeats { shrink(lost, TRIES, fails)? } else { lost.to_vec() };
-        let mut words: Vec<String> = guilty.iter().take(PIECES_AT_MOST).map(Piece::to_string).collect();
-        if guilty.len() > PIECES_AT_MOST {
-            words.push(format!("and {} more", guilty.len() - PIECES_AT_MOST));
-        }
-        Ok(Violation {
-            seed: self.seed,
-            operation: ended.operations,
-            at: ended.cut.clone().unwrap_or_else(|| "the end of the program".to_owned()),
-            unsynced,
-            lost: lost.len() as u64,
-            failure,
-            guilty: words,
-            repeats,
-        })
     }
 }

@@ -5,8 +5,9 @@ use crate::power::Power;
 use crate::program::{Files, Program, last_lines};
 use fulgurite_base::Prng;
 use fulgurite_folder::{Folder, Piece, Rules};
-use fulgurite_stack::StackError;
+use fulgurite_stack::{Progress, StackError};
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,14 +17,36 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// The function of a checker; see [`Check::Function`].
+pub type CheckFunction = dyn Fn(&Path, &[u8]) -> Option<String> + Send + Sync;
+
+/// A checker.
+#[derive(Clone)]
+pub enum Check {
+    /// A shell command. It runs in the folder after the cut, with the program's output as its input, and fails with any
+    /// exit code but 0.
+    Command(String),
+    /// A function of this process that gets the folder and the program's output. It fails by returning why. No power is
+    /// cut while it runs, and nothing limits its time.
+    Function(Arc<CheckFunction>),
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Check::Command(command) => f.debug_tuple("Command").field(command).finish(),
+            Check::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
 /// A program with its checker and its folder.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The program with its arguments. It runs in the folder.
     pub program: Vec<OsString>,
-    /// The shell command that checks the folder after a cut, with the program's output as its input. It fails with any
-    /// exit code but 0.
-    pub check: String,
+    /// The checker.
+    pub check: Check,
     /// The shell command that fills the folder before the program runs, without cuts.
     pub setup: Option<String>,
     /// The rules of the folder.
@@ -38,6 +61,8 @@ pub(crate) struct Place {
     mark: String,
     /// Whether the tests shall end.
     end: Arc<AtomicBool>,
+    /// The progress of the tests, which may be stopped too.
+    progress: Progress,
 }
 
 /// A mounted folder. It is unmounted when its session is dropped.
@@ -57,27 +82,24 @@ pub(crate) struct Ended {
     pub operations: u64,
     /// The operation of the cut in words; `None` if the program ended before.
     pub cut: Option<String>,
-    /// The reason why the program failed by itself; `None` if it did not.
+    /// The reason why the program failed by itself; `None` if it did not. A checker's failure is its verdict.
     pub failure: Option<String>,
 }
 
-/// The verdict of the checker: `None` if all is well, otherwise why not.
-pub(crate) type Verdict = Option<String>;
-
 impl Place {
     /// Makes a place. The number tells the places of a run apart. Programs and checkers there are killed once `end` is
-    /// true.
-    pub(crate) fn new(number: usize, end: Arc<AtomicBool>) -> io::Result<Place> {
+    /// true or the progress is stopped.
+    pub(crate) fn new(number: usize, end: Arc<AtomicBool>, progress: Progress) -> io::Result<Place> {
         let folder = tempfile::Builder::new().prefix("fulgurite-crashtest-").tempdir()?;
         for name in ["on", "after"] {
             fs::create_dir(folder.path().join(name))?;
         }
         let mark = format!("{}-{number}", std::process::id());
-        Ok(Place { folder, mark, end })
+        Ok(Place { folder, mark, end, progress })
     }
 
     fn is_ending(&self) -> bool {
-        self.end.load(Ordering::SeqCst)
+        self.end.load(Ordering::SeqCst) || self.progress.is_stopped()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -93,7 +115,7 @@ impl Place {
         Ok(Mounted { at, power, cut, session })
     }
 
-    /// Runs a program in `folder` until it ends or the power is cut at its operation `cut_at`.
+    /// Runs the program in `folder` until it ends or the power is cut at its operation `cut_at`.
     pub(crate) fn run(
         &self,
         words: &[impl AsRef<OsStr>],
@@ -101,10 +123,52 @@ impl Place {
         cut_at: Option<u64>,
         time: Duration,
     ) -> Result<Ended, StackError> {
-        let Mounted { at, power, cut, session } = self.mounted("on", folder, cut_at)?;
         let (output, errors) = (self.path("output"), self.path("errors"));
-        let files = Files { input: None, output: &output, errors: &errors };
-        let mut program = Program::start(words, &at, &files, &self.mark).map_err(|error| {
+        self.execute(
+            words,
+            ("on", folder, cut_at),
+            &Files { input: None, output: &output, errors: &errors },
+            time,
+        )
+    }
+
+    /// Runs the checker in `folder` as [`Place::run`] does a program. Its failure is the verdict.
+    pub(crate) fn check(
+        &self,
+        check: &Check,
+        folder: Folder,
+        cut_at: Option<u64>,
+        time: Duration,
+    ) -> Result<Ended, StackError> {
+        let (input, output) = (self.path("output"), self.path("checked"));
+        match check {
+            Check::Command(command) => {
+                let files = Files { input: Some(&input), output: &output, errors: &output };
+                self.execute(&shell(command), ("after", folder, cut_at), &files, time)
+            }
+            Check::Function(function) => {
+                let Mounted { at, power, session, .. } = self.mounted("after", folder, None)?;
+                let failure = function(&at, &fs::read(input).map_err(failed)?);
+                drop(session);
+                if self.is_ending() {
+                    return Err(interrupted());
+                }
+                // It cannot be killed, so no power is cut while it runs, as if it did nothing.
+                Ok(Ended { folder: power.state().folder.clone(), operations: 0, cut: None, failure })
+            }
+        }
+    }
+
+    /// Mounts a folder under a name of the place, and runs a program in it until it ends or the power is cut.
+    fn execute(
+        &self,
+        words: &[impl AsRef<OsStr>],
+        (name, folder, cut_at): (&str, Folder, Option<u64>),
+        files: &Files<'_>,
+        time: Duration,
+    ) -> Result<Ended, StackError> {
+        let Mounted { at, power, cut, session } = self.mounted(name, folder, cut_at)?;
+        let mut program = Program::start(words, &at, files, &self.mark).map_err(|error| {
             let name = words.first().map(|word| word.as_ref().display().to_string()).unwrap_or_default();
             StackError::request(format!(
                 "{name} cannot be started: {error}; accepted: a program and its arguments"
@@ -125,7 +189,7 @@ impl Place {
         let state = power.state();
         let failure = match status {
             Some(status) if !status.success() && !is_cut => {
-                Some(format!("{status}: {}", last_lines(&errors)))
+                Some(format!("{status}: {}", last_lines(files.errors)))
             }
             None if !is_cut => Some(format!("it had not ended after {} s", time.as_secs_f64())),
             _ => None,
@@ -135,32 +199,6 @@ impl Place {
             operations: state.operations,
             cut: if is_cut { state.cut.clone() } else { None },
             failure,
-        })
-    }
-
-    /// Runs the checker on a folder, with the program's output as its input.
-    pub(crate) fn check(&self, check: &str, folder: Folder, time: Duration) -> Result<Verdict, StackError> {
-        let Mounted { at, session, .. } = self.mounted("after", folder, None)?;
-        let (input, output) = (self.path("output"), self.path("checked"));
-        let files = Files { input: Some(&input), output: &output, errors: &output };
-        let mut checker = Program::start(&shell(check), &at, &files, &self.mark)
-            .map_err(|error| StackError::run(format!("the checker cannot be started: {error}")))?;
-        let status = checker
-            .wait(time, |look| {
-                std::thread::sleep(look);
-                self.is_ending()
-            })
-            .map_err(failed)?;
-        checker.kill();
-        checker.reap().map_err(failed)?;
-        drop(session);
-        if self.is_ending() {
-            return Err(interrupted());
-        }
-        Ok(match status {
-            Some(status) if status.success() => None,
-            Some(status) => Some(format!("{status}: {}", last_lines(&output))),
-            None => Some(format!("the checker had not ended after {} s", time.as_secs_f64())),
         })
     }
 
@@ -225,6 +263,14 @@ pub(crate) struct Choice {
 pub(crate) fn choose(seed: u64, operations: u64) -> Choice {
     let mut random = Prng::new(seed, "crashtest");
     Choice { cut_at: 1 + random.below(operations), loss: random.next_u64() }
+}
+
+/// Returns the choices of a seed for the recovery by a checker with so many operations: a second cut for one of
+/// `one_of` seeds, and `None` for the others.
+pub(crate) fn choose_again(seed: u64, one_of: u64, operations: u64) -> Option<Choice> {
+    let mut random = Prng::new(seed, "recovery");
+    let is_cut = operations > 0 && one_of > 0 && random.below(one_of) == 0;
+    is_cut.then(|| Choice { cut_at: 1 + random.below(operations), loss: random.next_u64() })
 }
 
 /// Finds a smallest list of lost pieces with which the checker still fails: leaving out any one of them lets it pass.

@@ -17,14 +17,13 @@ const APPENDS: &str = "for n in 1 2 3 4; do echo $n >>log; echo $n; done";
 const HAS_PRINTED: &str = "cat >/dev/shm/$$; size=$(stat -c %s /dev/shm/$$); touch log; \
     head -c $size log | cmp -s - /dev/shm/$$; code=$?; rm /dev/shm/$$; exit $code";
 
-/// Runs `crashtest` with a check, with temporary files in the folder `tmp` of its folder. Without the threshold glibc
-/// would clear the 16 MiB of each mount's buffer, which is half the time of a cut.
+/// Runs `crashtest` with a check, with temporary files in the folder `tmp` of its folder.
 fn crashtest(folder: &Folder, options: &str, check: &str, program: &str) -> Outcome {
     folder.write("check.sh", check);
     folder.write("program.sh", program);
     let there = folder.0.display();
     folder.shell(&format!(
-        "mkdir -p tmp; TMPDIR={there}/tmp MALLOC_MMAP_THRESHOLD_=1048576 fulgurite crashtest -q {options} \
+        "mkdir -p tmp; TMPDIR={there}/tmp fulgurite crashtest -q {options} \
             --check 'sh {there}/check.sh' -- sh {there}/program.sh"
     ))
 }
@@ -84,6 +83,27 @@ fn planted_faults_are_found_and_their_repairs_pass() {
     }
 }
 
+/// The rule: a second cut finds a recovery that cannot be cut, and names the change of the recovery that was lost.
+/// Without it nothing is found, and a right recovery is not accused.
+#[test]
+fn cuts_during_recovery_find_a_recovery_that_cannot_be_cut() {
+    let fault = "journal-removed-before-sync";
+    for (cuts, right, code) in [(1, "", 1), (0, "", 0), (1, " --right", 0)] {
+        let folder = Folder::new();
+        let options = format!("--json --seed 52 --cuts 1 --recovery-cuts {cuts}");
+        let check = format!("faults.py --check {fault}{right}");
+        let outcome = recipe(&folder, &options, &check, &format!("faults.py {fault}{right}"));
+        let case = format!("{options}{right}: {}{}", outcome.stdout, outcome.stderr);
+        assert_eq!((outcome.code, json(&outcome)["recovery_cuts"].as_u64()), (code, Some(cuts)), "{case}");
+        if code == 1 {
+            let violation = &json(&outcome)["violations"][0];
+            let guilty = violation["recovery"]["guilty"][0].as_str().unwrap_or_default();
+            assert!(guilty.contains("of table") && violation["repeats"] == true, "{case}");
+        }
+        is_clean(&folder);
+    }
+}
+
 /// The rule: SQLite's promise of durable commits holds, so a violation of it would be a false alarm.
 #[test]
 fn durable_commits_of_sqlite_pass() {
@@ -122,6 +142,7 @@ fn requests_without_meaning_are_refused() {
             "the program fails without a power cut (exit status: 3: no)",
         ),
         ("", "echo never; exit 1", "echo 1 >a", "--check fails without a power cut (exit status: 1: never)"),
+        ("", "test ! -e b && touch b", "echo 1 >a", "--recovery-cuts 0"),
         ("", "exit 0", "cat *", "exit status: 1"),
         ("", "exit 0", "true", "changes nothing"),
         ("--setup 'exit 4'", "exit 0", "echo 1 >a", "--setup fails (exit status: 4: )"),
