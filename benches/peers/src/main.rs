@@ -13,6 +13,7 @@ mod shuffle;
 mod table;
 mod worker;
 mod workload;
+mod crash;
 
 use anyhow::{Context, Result};
 use setting::{Args, Task};
@@ -22,10 +23,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    let result = if words.next().is_some_and(|word| word == "worker") {
-        work(words.next().as_deref().map(Path::new)).map(|()| true)
-    } else {
-        measure()
+    let result = match words.next() {
+        Some(word) if word == "worker" => work(words.next().as_deref().map(Path::new)).map(|()| true),
+        Some(word) if word == "crash" => crash::run(words).map(|()| true),
+        _ => measure(),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
