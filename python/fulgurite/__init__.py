@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from . import errors, models, policies
 from ._native import VERSION as __version__
+from .crashes import Cuts, PowerCut, Violation, crashtest
 from .description import (
     Benchmark,
     Characterisation,
@@ -69,6 +70,7 @@ __all__ = [
     "Benchmark",
     "Characterisation",
     "Column",
+    "Cuts",
     "DeadlockError",
     "Drive",
     "Engine",
@@ -83,6 +85,7 @@ __all__ = [
     "Placement",
     "PolicyError",
     "Pool",
+    "PowerCut",
     "Prediction",
     "Profile",
     "Progress",
@@ -112,10 +115,12 @@ __all__ = [
     "Translation",
     "Verdict",
     "Victim",
+    "Violation",
     "Write",
     "__version__",
     "check_policy",
     "columns",
+    "crashtest",
     "errors",
     "grid",
     "midas_groups",

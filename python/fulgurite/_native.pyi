@@ -90,6 +90,19 @@ def execute(
 def trace_summary(
     path: str, format: Optional[str] = None, page: Optional[str] = None, listener: Listener = None
 ) -> Table: ...
+def crashtest(
+    program: Sequence[str],
+    check: Union[str, Callable[[str, bytes], object]],
+    cuts: Optional[str],
+    seed: Optional[str],
+    recovery_cuts: Optional[str],
+    folder: Optional[str],
+    time: Optional[str],
+    setup: Optional[str],
+    keep: Optional[str],
+    stop: bool,
+    threads: Optional[int],
+) -> str: ...
 def waf_fifo(rho: float) -> float: ...
 def waf_random(rho: float) -> float: ...
 def waf_greedy(rho: float, segment_pages: int) -> float: ...

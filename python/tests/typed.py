@@ -57,4 +57,6 @@ def use() -> None:
     with fulgurite.Store.create("a", size=1 << 24) as store, store.transaction() as transaction:
         value: Optional[bytes] = transaction["users"].get(b"ada")
         changed: int = store.transact(lambda inner: len(inner["users"]))
-    print(row, misses, failed, waf, value, changed)
+    cuts: fulgurite.Cuts = fulgurite.crashtest(["./program"], lambda folder, printed: len(folder + printed.decode()))
+    lost: List[str] = [piece for violation in cuts.violations for piece in violation.cut.guilty]
+    print(row, misses, failed, waf, value, changed, lost)

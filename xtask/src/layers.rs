@@ -83,6 +83,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fulgurite-python",
         &[
             "fulgurite-base",
+            "fulgurite-crashtest",
             "fulgurite-db",
             "fulgurite-device",
             "fulgurite-engine",

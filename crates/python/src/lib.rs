@@ -16,6 +16,7 @@ mod policies;
 mod table;
 mod watched;
 mod models;
+mod crashtest;
 mod runs;
 mod store;
 mod studies;
@@ -26,6 +27,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+    crashtest::add(module)?;
     describe::add(module)?;
     models::add(module)?;
     policies::add(module)?;
