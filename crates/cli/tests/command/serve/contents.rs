@@ -43,9 +43,9 @@ fn a_file_that_fails_ends_the_server() {
     let folder = Folder::new();
     // Writes beyond the limit of the size of files fail.
     let script = format!(
-        "truncate -s 16M image; (trap '' XFSZ; ulimit -f 1024; \
+        "truncate -s 16384000 image; (trap '' XFSZ; ulimit -f 1024; \
          exec timeout 20 {} serve {SMALL} --nbd unix:s --contents image) > out 2> err & \
-         until grep -q serving err; do sleep 0.01; done; \
+         until grep -q . err; do sleep 0.01; done; \
          qemu-io -f raw -c 'write 0 4k' -c 'write 2M 4k' nbd+unix:///?socket=s; wait $!",
         env!("CARGO_BIN_EXE_fulgurite")
     );
