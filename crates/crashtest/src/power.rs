@@ -79,8 +79,8 @@ impl Power {
     }
 
     /// Performs a write of pages of a mapping, which the kernel stores by itself, and returns its result. It is never
-    /// held: no program learns of it, and a program that is killed cannot die before the answer. Whoever looks at such
-    /// a process under `/proc` may have to wait with it. Without power it has no effect.
+    /// held: no program learns of it, and a program that is killed cannot die before the answer. A look at
+    /// such a process under `/proc` may have to wait with it. Without power it has no effect.
     pub(crate) fn write_back(
         &self,
         words: impl FnOnce() -> String,

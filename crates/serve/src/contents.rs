@@ -11,12 +11,14 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A file with the contents of one drive. It is locked, so that no two servers use it.
 pub(crate) struct Contents {
     file: File,
-    /// The path of a file that was made for this drive.
+    /// The path of a file that was made for this drive. It is removed unless the drive is served.
     made: Option<PathBuf>,
+    is_kept: AtomicBool,
 }
 
 impl Contents {
@@ -37,34 +39,32 @@ impl Contents {
             }
             Err(error) => return Err(failed(error)),
         };
-        if !file.metadata().map_err(failed)?.is_file() {
+        let contents = Contents { file, made, is_kept: AtomicBool::new(false) };
+        let found = contents.file.metadata().map_err(failed)?;
+        if !found.is_file() {
             return Err(refused("is no regular file; accepted: a regular or a new file".to_owned()));
         }
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::flock(&contents.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
                 return Err(refused("another server uses this file; accepted: a file of its own".to_owned()));
             }
             Err(error) => return Err(failed(error.into())),
         }
-        let contents = Contents { file, made };
-        let found = contents.file.metadata().map_err(failed)?.len();
         if contents.made.is_some() {
-            contents.file.set_len(bytes).inspect_err(|_| contents.remove_made()).map_err(failed)?;
-        } else if found != bytes {
+            contents.file.set_len(bytes).map_err(failed)?;
+        } else if found.len() != bytes {
             return Err(refused(format!(
-                "the file has {found} bytes and the drive {bytes}; accepted: a new file, or one of a drive of this size"
+                "the file has {} bytes and the drive {bytes}; accepted: a new file, or one of a drive of this size",
+                found.len()
             )));
         }
         Ok(contents)
     }
 
-    /// Removes the file if it was made for this drive, which is not served after all.
-    pub(crate) fn remove_made(&self) {
-        if let Some(path) = &self.made {
-            // A file that is gone already needs no removal.
-            let _ = std::fs::remove_file(path);
-        }
+    /// Keeps the file, because the drive is served from now on.
+    pub(crate) fn keep(&self) {
+        self.is_kept.store(true, Ordering::SeqCst);
     }
 
     /// Returns the pages that the file has no hole for, in ascending ranges.
@@ -80,6 +80,15 @@ impl Contents {
             at = rustix::fs::seek(&self.file, SeekFrom::Hole(start))?;
             let first = (start / page_bytes).max(written.last().map_or(0, |last| last.end));
             written.push(first..at.div_ceil(page_bytes));
+        }
+    }
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        if let (Some(path), false) = (&self.made, *self.is_kept.get_mut()) {
+            // A file that is gone already needs no removal.
+            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -107,6 +116,18 @@ impl Backing for Contents {
 mod tests {
     use super::*;
 
+    /// The rule: a file that was made for a drive is gone if the drive was not served. Other files stay.
+    #[test]
+    fn only_a_file_that_was_made_in_vain_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("contents");
+        drop(Contents::open(&path, 4_096).unwrap());
+        assert!(!path.exists());
+        std::fs::write(&path, [7; 4_096]).unwrap();
+        drop(Contents::open(&path, 4_096).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), [7; 4_096]);
+    }
+
     /// The rule: a file is found again with the pages that were written and not cleared, whatever the size of a page
     /// of the drive.
     #[test]
@@ -114,6 +135,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contents");
         let contents = Contents::open(&path, 1 << 20).unwrap();
+        contents.keep();
         for page in [3, 4, 9, 11] {
             contents.write(page * 16_384, &[page as u8; 16_384]).unwrap();
         }

@@ -4,17 +4,15 @@
 //! hole made by `fallocate` is a trim. A thread takes the kernel's requests and hands those about the drive to the
 //! server's loop, which answers them.
 
+use crate::watch::Bell;
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Session, SessionACL, WriteFlags,
 };
-use rustix::event::{EventfdFlags, eventfd};
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
@@ -68,7 +66,7 @@ pub(crate) struct Mounted {
     /// The requests of the kernel.
     pub requests: Receiver<Asked>,
     /// Becomes readable when there are requests.
-    pub bell: Arc<OwnedFd>,
+    pub bell: Bell,
     _session: fuser::BackgroundSession,
 }
 
@@ -78,10 +76,10 @@ pub(crate) fn mount(folder: &Path, bytes: u64, block_bytes: u32) -> io::Result<M
     if std::fs::read_dir(folder)?.next().is_some() {
         return Err(io::ErrorKind::DirectoryNotEmpty.into());
     }
-    let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+    let bell = Bell::new()?;
     let (sender, requests) = sync_channel(WAITING_AT_MOST);
     let now = SystemTime::now();
-    let folder_of_drive = Folder { bytes, block_bytes, sender, bell: Arc::clone(&bell), made: now };
+    let folder_of_drive = Folder { bytes, block_bytes, sender, bell: bell.clone(), made: now };
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("fulgurite".to_owned()), MountOption::NoAtime];
     config.acl = SessionACL::Owner;
@@ -93,7 +91,7 @@ struct Folder {
     bytes: u64,
     block_bytes: u32,
     sender: SyncSender<Asked>,
-    bell: Arc<OwnedFd>,
+    bell: Bell,
     made: SystemTime,
 }
 
@@ -122,8 +120,7 @@ impl Folder {
     /// Hands a request to the server's loop. Without a server, the request is dropped, which answers it with an error.
     fn hand(&self, asked: Asked) {
         if self.sender.send(asked).is_ok() {
-            // A bell that rings already needs no second ring.
-            let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
+            self.bell.ring();
         }
     }
 

@@ -306,7 +306,7 @@ impl<'a> Server<'a> {
                         folder.display()
                     ))
                 })?;
-            server.watch(mounted.bell.as_fd(), Source::Fuse).map_err(refused)?;
+            server.watch(mounted.bell.0.as_fd(), Source::Fuse).map_err(refused)?;
             server.mounted = Some(mounted);
         }
         Ok(server)
@@ -568,7 +568,7 @@ impl<'a> Server<'a> {
     /// Takes the requests of the kernel about the file.
     fn take_fuse(&mut self) {
         let Some(mounted) = &self.mounted else { return };
-        let _ = rustix::io::read(&*mounted.bell, &mut [0u8; 8]);
+        mounted.bell.silence();
         while let Ok(asked) = mounted.requests.try_recv() {
             let result = match asked {
                 fuse::Asked::Read { offset, length, reply } => self.drive.submit(

@@ -165,10 +165,9 @@ pub fn serve(
             ))
         })
     };
-    let opened = Server::open(drive, export, &front, handle, report)
-        .and_then(|server| Ok((server, front.http.map(open).transpose()?)));
-    let (server, http) =
-        opened.inspect_err(|_| contents.iter().for_each(|contents| contents.remove_made()))?;
+    let server = Server::open(drive, export, &front, handle, report)?;
+    let http = front.http.map(open).transpose()?;
+    contents.iter().for_each(|contents| contents.keep());
     let Described { device, bytes, cache } = described;
     started(&Started { device, bytes, cache, places, page: http.as_ref().map(Http::url) });
     server.run()
