@@ -99,7 +99,7 @@ impl<D: Device + ?Sized + 'static> BufferPool<D> {
 
 impl<D: Device + ?Sized + 'static> Inner<D> {
     /// Returns the batches under way that write one of the given pages.
-    fn writes_of(&self, pages: &[PageId]) -> Vec<Rc<Batch>> {
+    pub(crate) fn writes_of(&self, pages: &[PageId]) -> Vec<Rc<Batch>> {
         let state = self.state.borrow();
         let frames = pages.iter().filter_map(|page| state.lookup(*page));
         let frames: FxHashSet<FrameId> =

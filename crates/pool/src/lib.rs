@@ -47,6 +47,8 @@ mod fetch;
 mod flush;
 mod lent;
 mod write;
+mod discard;
+mod pooled;
 
 pub use counters::PoolCounters;
 pub use counting::MissCounter;
@@ -58,6 +60,7 @@ pub use guards::{ReadGuard, WriteGuard};
 pub use lent::{Lent, Loan};
 pub use next_uses::NextUses;
 pub use pool::{BufferPool, PoolConfig};
+pub use pooled::PooledDevice;
 pub use prefetch::{Prefetch, PrefetchConfig};
 pub use replacement::{Arrival, Cursor, Recall, Replacement, ReplacementConfig, ReplacementPolicy};
 pub use reuse::{Before, Followed, Reuse};

@@ -136,6 +136,18 @@ impl<D: Device + ?Sized + 'static> BufferPool<D> {
         order.map(|frame| (state.frames.page(frame), state.frames.is_dirty(frame))).collect()
     }
 
+    /// Returns the number of dirty pages, without those that are being written.
+    pub fn dirty_pages(&self) -> u64 {
+        let state = self.0.state.borrow();
+        let words = state.frames.len().div_ceil(64) as usize;
+        (0..words).map(|word| u64::from(state.frames.dirty_word(word).count_ones())).sum()
+    }
+
+    /// Returns the number of batches whose write has failed.
+    pub fn failed_writes(&self) -> u64 {
+        self.0.state.borrow().failures
+    }
+
     /// Returns the pool's counters.
     pub fn counters(&self) -> PoolCounters {
         self.0.state.borrow().counters

@@ -166,7 +166,7 @@ impl<T> Drive<T> {
     pub(crate) fn cut(&mut self, seed: Option<u64>) -> (CutReport, Vec<T>) {
         let seed = self.seed_of(seed);
         let Cut { pattern, loss, dropped, .. } = self.disk.power_cut(seed);
-        self.statistics.collect_waits(self.disk.device_mut());
+        self.statistics.lose_power(self.disk.device_mut());
         self.is_on = false;
         self.cuts += 1;
         let report = CutReport {

@@ -100,15 +100,28 @@ impl Asked<'_> {
         parsed.map_err(|error| StackError::request(format!("--http: {error}")))
     }
 
+    /// Returns the model of power cuts. The frames of a pool before the drive are memory, which loses what was not
+    /// flushed.
     fn power(&self, run: &Run) -> Result<PowerModel, StackError> {
-        match self.power {
-            Some(text) => {
-                PowerModel::parse(text).map_err(|error| StackError::request(format!("--power: {error}")))
+        let refused = |error: SpecError| StackError::request(format!("--power: {error}"));
+        let asked = self.power.map(PowerModel::parse).transpose().map_err(refused)?;
+        match (asked, &run.stack.pool) {
+            (Some(PowerModel { cache: Cache::Protected, .. }), Some(pool)) => {
+                Err(StackError::request(format!(
+                    "--power protected does not go with --frames {}, whose pages are lost unless they were flushed; \
+                    accepted: volatile, or lying",
+                    pool.frames
+                )))
             }
-            None => {
+            (Some(model), _) => Ok(model),
+            (None, pool) => {
                 let write_cache = run.stack.device.simulated().map(|config| config.write_cache);
                 let is_volatile = write_cache == Some(WriteCache::Volatile);
-                Ok(PowerModel::of(if is_volatile { Cache::Volatile } else { Cache::Protected }))
+                let drive = PowerModel::of(if is_volatile { Cache::Volatile } else { Cache::Protected });
+                let Some(pool) = pool else { return Ok(drive) };
+                let pool_bytes = u64::from(pool.frames) * u64::from(pool.page_bytes);
+                let drive_bytes = if is_volatile { drive.cache_bytes } else { 0 };
+                Ok(PowerModel { cache: Cache::Volatile, cache_bytes: pool_bytes + drive_bytes, ..drive })
             }
         }
     }

@@ -10,13 +10,14 @@
 //! looks: from [`Statistics::look`] until [`Statistics::look_away`].
 
 use crate::device::{AnyDrive, Observed};
-use crate::execute::columns::set_cost;
+use crate::execute::columns::{set_cost, set_policies, set_pool};
 use crate::execute::device_counts::{DeviceCounts, set_collecting, set_wear};
 use crate::execute::tally::{Class, Tally};
 use crate::open::Boxed;
-use crate::run::Load;
+use crate::run::{Load, PoolStage};
 use crate::{Column, Row, Run, StackError};
 use fulgurite_base::{Histogram, Nanos, Summary};
+use fulgurite_pool::{PoolConfig, PoolCounters, PooledDevice};
 use fulgurite_ssd::DriveState;
 use fulgurite_workload::Op;
 use std::time::{Duration, Instant};
@@ -43,7 +44,24 @@ impl Served {
         run.check()?;
         let mut device = run.stack.with_device(run.seed, 1, Boxed)?;
         device.keep_served();
+        if let Some(stage) = &run.stack.pool {
+            device = stage.before(device)?;
+        }
         Ok(Served { device, statistics: Statistics::new(run.clone()) })
+    }
+}
+
+impl PoolStage {
+    /// Puts the pool before a drive.
+    fn before(&self, drive: AnyDrive) -> Result<AnyDrive, StackError> {
+        let replacement = self.policies.replacement.start(self.frames)?;
+        let config = PoolConfig {
+            prefetch: self.policies.prefetch.start()?,
+            ..PoolConfig::new(self.frames, self.page_bytes, replacement, self.write_back.batches.clone())
+        };
+        let device =
+            PooledDevice::new(drive, config).map_err(|error| StackError::request(error.to_string()))?;
+        Ok(Box::new(device))
     }
 }
 
@@ -62,8 +80,21 @@ pub struct Look {
     pub host_pages_written: Option<u64>,
     /// The number of pages that were written for clients and for all collection; `None` if nobody counts.
     pub pages_programmed: Option<u64>,
+    /// The pool before the drive; `None` if there is none.
+    pub pool: Option<PoolLook>,
     /// The size of a page in bytes.
     pub page_bytes: u32,
+}
+
+/// The state of a pool before a served drive.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolLook {
+    /// The number of frames.
+    pub frames: u32,
+    /// The number of dirty pages.
+    pub dirty_pages: u64,
+    /// The counts since the start.
+    pub counters: PoolCounters,
 }
 
 /// The completed requests of one kind.
@@ -166,19 +197,23 @@ impl Statistics {
     pub fn look(&mut self, device: &AnyDrive) -> Look {
         let counts = DeviceCounts::of(device);
         let recent = self.recent.get_or_insert_default();
-        let look = Look {
-            reads: Requests::new(&self.tally.reads, recent.reads.summary()),
-            writes: Requests::new(&self.tally.writes, recent.writes.summary()),
-            drive: device.look(),
-            flash: counts.of_drive().map(|drive| FlashCounts {
-                pages_read: drive.flash_pages_read,
-                pages_copied: drive.gc_pages_copied,
-                erases: drive.erases,
-            }),
-            host_pages_written: counts.host_pages_written(),
-            pages_programmed: counts.pages_programmed(),
-            page_bytes: device.caps().page_bytes,
-        };
+        let look =
+            Look {
+                reads: Requests::new(&self.tally.reads, recent.reads.summary()),
+                writes: Requests::new(&self.tally.writes, recent.writes.summary()),
+                drive: device.look(),
+                flash: counts.of_drive().map(|drive| FlashCounts {
+                    pages_read: drive.flash_pages_read,
+                    pages_copied: drive.gc_pages_copied,
+                    erases: drive.erases,
+                }),
+                host_pages_written: counts.host_pages_written(),
+                pages_programmed: counts.pages_programmed(),
+                pool: device.observe_pool().zip(self.run.stack.pool.as_ref()).map(|(counters, stage)| {
+                    PoolLook { frames: stage.frames, dirty_pages: device.dirty_pages(), counters }
+                }),
+                page_bytes: device.caps().page_bytes,
+            };
         recent.reads.clear();
         recent.writes.clear();
         look
@@ -199,6 +234,12 @@ impl Statistics {
         }
     }
 
+    /// Empties the pool before `device`, which has lost power. The device has no commands in flight.
+    pub fn lose_power(&mut self, device: &mut AnyDrive) {
+        device.lose_power();
+        self.collect_waits(device);
+    }
+
     /// Returns the row about the requests so far. `elapsed` is the time since the first request could arrive, on
     /// the drive's clock. Before [`Statistics::end`], the counts of the drive leave out writes in its buffer.
     pub fn row(&mut self, device: &mut AnyDrive, elapsed: Nanos) -> Result<Row, StackError> {
@@ -206,6 +247,11 @@ impl Statistics {
         let stack = &self.run.stack;
         let mut row = self.run.identity()?;
         set_collecting(&mut row, stack);
+        if let (Some(stage), Some(counters)) = (&stack.pool, &device.observe_pool()) {
+            set_policies(&mut row, &stage.policies, Some(&stage.write_back));
+            row.set(Column::Frames, stage.frames);
+            set_pool(&mut row, counters);
+        }
         row.set_some(Column::Schedule, stack.collect().map(|collect| collect.schedule.to_string()));
         row.set(Column::PageBytes, stack.device.page_bytes());
         row.set(Column::Seed, self.run.seed);

@@ -33,7 +33,8 @@ fn base(command: Command) -> Values<'static> {
         .into(),
         Command::Replay => [("workload", "financial-like"), ("device", "virtual")].into(),
         Command::Bench => [("benchmark", "ycsb-a"), ("device", "virtual")].into(),
-        Command::Profile | Command::Serve => [("device", "virtual")].into(),
+        Command::Profile => [("device", "virtual")].into(),
+        Command::Serve => [("device", "virtual"), ("frames", "100")].into(),
     }
 }
 
@@ -81,6 +82,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (Command::Bench, "write_back") => (Some("store"), one("write_back", "ace:n_w=4")),
         (_, "write_back") => (Some("single"), one("write_back", "ace:n_w=4")),
         (_, "prefetch") => (Some("none"), one("prefetch", "sequential")),
+        (Command::Serve, "frames") => (None, one("frames", "500")),
         // The default number of frames is 6 % of the default number of pages.
         (_, "frames") => (Some("6144"), one("frames", "500")),
         (_, "pages") => (Some("102400"), one("pages", "4K")),

@@ -19,11 +19,13 @@ fn run(values: &[(&str, &str)]) -> Result<Run, StackError> {
     settings::run(Runs::Serve, &values.iter().copied().collect(), &mut Workloads::default())
 }
 
-/// The rule: `serve` has the settings of the device and the seed, and no others.
+/// The rule: `serve` has the settings of the device, of a pool before it and the seed, and no others.
 #[test]
-fn it_has_the_settings_of_the_device() {
+fn it_has_the_settings_of_the_device_and_the_pool() {
     let names: Vec<&str> = Runs::Serve.settings().map(|setting| setting.name).collect();
-    assert_eq!(names, ["device", "layer", "placement", "victim", "schedule", "seed"]);
+    let of_pool = ["replacement", "write_back", "prefetch", "frames"];
+    assert_eq!(names[..5], ["device", "layer", "placement", "victim", "schedule"]);
+    assert_eq!((&names[5..9], &names[9..]), (&of_pool[..], &["seed"][..]));
     let run = run(&[("device", DRIVE), ("schedule", "paced"), ("seed", "7")]).unwrap();
     assert!(matches!(run.load, Load::Served) && run.command() == Runs::Serve);
     assert_eq!(run.seed, 7);
@@ -50,11 +52,95 @@ fn only_simulated_drives_are_served() {
         run(&[("device", accepted)]).unwrap();
     }
     // A program may build a run that no setting describes.
-    let mut odd = run(&[("device", "mem")]).unwrap();
-    let pool = [("workload", "mixed-skewed"), ("device", "none")].into();
-    odd.stack.pool = settings::run(Runs::Pool, &pool, &mut Workloads::default()).unwrap().stack.pool;
-    assert!(odd.check().unwrap_err().to_string().contains("not a pool or a store"));
+    let mut odd = run(&[("device", "p4510")]).unwrap();
+    let engine = [("benchmark", "ycsb-a")].into();
+    odd.stack.engine = settings::run(Runs::Bench, &engine, &mut Workloads::default()).unwrap().stack.engine;
+    assert!(odd.check().unwrap_err().to_string().contains("not a store"));
     assert!(Served::open(&odd).is_err());
+}
+
+/// The rule: a pool before a served drive is refused with a reason if its policies do not suit it, and a policy without
+/// a pool too.
+#[test]
+fn a_pool_that_cannot_be_is_refused() {
+    let refused = |values: &[(&str, &str)]| {
+        let error = run(values).map(drop).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        error.to_string()
+    };
+    for (name, policy) in [("replacement", "lru"), ("write_back", "ace:n_w=4"), ("prefetch", "sequential")] {
+        let said = refused(&[("device", "p4510"), (name, policy)]);
+        let flag = name.replace('_', "-");
+        assert!(
+            said.starts_with(&format!("--{flag} {policy}")) && said.contains("accepted: --frames"),
+            "{said}"
+        );
+    }
+    let cases: [(&[(&str, &str)], &str); 5] = [
+        (&[("frames", "0")], "--frames 0 for 819200 pages"),
+        (&[("frames", "10"), ("replacement", "belady")], "needs to know all requests beforehand"),
+        (&[("frames", "2"), ("write_back", "raw:buffers=2")], "takes 2 of 2 frames"),
+        (
+            &[("frames", "10"), ("device", "mem"), ("replacement", "cflru-e")],
+            "how often erase blocks were erased",
+        ),
+        (
+            &[("frames", "10"), ("device", "file:/tmp/no-such-drive"), ("write_back", "ace")],
+            "serve gives simulated",
+        ),
+    ];
+    for (values, expected) in cases {
+        let mut values = values.to_vec();
+        if !values.iter().any(|(name, _)| *name == "device") {
+            values.push(("device", "p4510"));
+        }
+        let said = refused(&values);
+        assert!(said.contains(expected), "{said}");
+    }
+    let usual = run(&[("device", "p4510"), ("frames", "100")]).unwrap().canonical().unwrap();
+    assert!(usual.contains("replacement=lru") && usual.contains("write_back=single:n_w=1"), "{usual}");
+}
+
+/// The rule: a pool before a served drive decides as the pool of `pool` does for the same requests. It reads less, since
+/// a write to a served drive replaces whole pages.
+#[test]
+fn its_pool_decides_as_that_of_a_pool_run() {
+    for write_back in ["single", "ace:n_w=8"] {
+        let values =
+            [("device", DRIVE), ("frames", "50"), ("write_back", write_back), ("replacement", "cflru")];
+        let pages = run(&values).unwrap().stack.pages() / 4;
+        let requests = requests(pages);
+        let trace = requests.iter().fold(String::new(), |mut trace, (op, page)| {
+            writeln!(trace, "{} {page}", if *op == Op::Read { "R" } else { "W" }).unwrap();
+            trace
+        });
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("served-{}.txt", &write_back[..3]));
+        std::fs::write(&path, trace).unwrap();
+        let pool = [("workload", path.to_str().unwrap()), ("format", "page-ops"), ("users", "1")];
+        let pool = values.into_iter().chain(pool).collect();
+        let pool = settings::run(Runs::Pool, &pool, &mut Workloads::default()).unwrap();
+        let expected = pool.execute(&Progress::default()).unwrap().remove(0);
+        let served = serve(&values, &requests);
+        for column in [
+            Column::Replacement,
+            Column::WriteBack,
+            Column::NW,
+            Column::Frames,
+            Column::Hits,
+            Column::Misses,
+            Column::HitRatio,
+            Column::WriteIos,
+            Column::PagesWritten,
+            Column::PagesFlushed,
+            Column::HostPagesWritten,
+        ] {
+            assert!(served.get(column).is_some(), "{column}");
+            assert_eq!(served.get(column), expected.get(column), "{column} with {write_back}");
+        }
+        let read = served.number(Column::PagesRead).unwrap();
+        assert!(read > 100.0 && read < served.number(Column::Misses).unwrap() / 2.0, "{read} pages read");
+        assert!(served.number(Column::PagesFlushed) > Some(10.0));
+    }
 }
 
 /// The rule: a served drive is no run with rows, so executing it is refused. Only a run of `serve` is served.
@@ -144,8 +230,15 @@ fn its_row_is_that_of_a_replay_of_the_same_requests() {
 /// The rule: the next event of the served device is told, so that a server can sleep until it.
 #[test]
 fn the_next_event_of_the_device_is_told() {
-    for (device, layer) in [(DRIVE, "none"), (DRIVE, "log:segment=64KiB,op=40%"), ("mem", "none")] {
-        let mut device = Served::open(&run(&[("device", device), ("layer", layer)]).unwrap()).unwrap().device;
+    for (device, layer, frames) in [
+        (DRIVE, "none", ""),
+        (DRIVE, "log:segment=64KiB,op=40%", ""),
+        ("mem", "none", ""),
+        (DRIVE, "none", "9"),
+    ] {
+        let mut values = vec![("device", device), ("layer", layer)];
+        values.extend((!frames.is_empty()).then_some(("frames", frames)));
+        let mut device = Served::open(&run(&values).unwrap()).unwrap().device;
         device.submit(Command { tag: Tag(1), operation: Operation::read(Lpn(0), 1) }).unwrap();
         let mut completions = Vec::new();
         while completions.is_empty() {

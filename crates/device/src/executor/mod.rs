@@ -144,6 +144,17 @@ impl<D: Device + ?Sized + 'static> Executor<D> {
         self.advance(Some(now)).map(drop)
     }
 
+    /// Runs the ready tasks, lets the device wait until a command completes or until `deadline`, and runs the tasks
+    /// that this makes ready. Returns whether a command has completed. Timers must not be set.
+    pub fn step(&self, deadline: Option<Nanos>) -> Result<bool, RunError> {
+        self.run_all();
+        let (any, _) = self.advance(deadline)?;
+        self.run_all();
+        // The completions have made room in the device's queue.
+        self.core.borrow_mut().drain_backlogs();
+        Ok(any)
+    }
+
     /// Takes a command as an errand, so that the caller executes it itself, without the executor; see
     /// [`Device::take_errand`]. The command must be of `task` and the only one since the last turn. With
     /// `for_all`, it may also be the command of a task from [`Handle::spawn_for_all`], even if other commands

@@ -8,6 +8,7 @@ mod failed_writes;
 mod fetching;
 mod misses;
 mod policy;
+mod pooled;
 mod size;
 mod stores;
 

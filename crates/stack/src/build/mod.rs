@@ -8,6 +8,7 @@ mod trace_length;
 mod gc;
 mod pool;
 mod replay;
+mod serve;
 
 use asked::SuiteName;
 pub(crate) use asked::{Asked, Memory};
@@ -34,10 +35,7 @@ pub(crate) fn build(command: Command, asked: Asked, workloads: &mut Workloads) -
             let (stack, load) = (stack::stack(asked)?, Load::Characterisation { page_bytes, suite });
             Ok(Run { stack, load, measure: Measure { rows, ..Measure::default() }, seed })
         }
-        Command::Serve => {
-            let seed = asked.seed;
-            Ok(Run { stack: stack::stack(asked)?, load: Load::Served, measure: Measure::default(), seed })
-        }
+        Command::Serve => serve::serve(asked, workloads.is_dry()),
     }
 }
 

@@ -145,7 +145,7 @@ fn pool_ops(workload: &Workload, view: View, skip: u64, asked: Option<u64>) -> R
 }
 
 /// Returns the number of frames of a pool over `pages` pages.
-fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
+pub(super) fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
     let frames = match asked {
         Portion::Count(frames) => frames,
         Portion::Share(Share::ZERO) => 0,

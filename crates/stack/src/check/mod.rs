@@ -68,25 +68,29 @@ impl Run {
         self.check_arrivals()
     }
 
-    /// Refuses a device that a server of simulated drives cannot give to other programs.
+    /// Refuses what a server of drives cannot give to other programs.
     fn check_served(&self) -> Result<(), StackError> {
-        let Stack { engine, pool, device, .. } = &self.stack;
-        if engine.is_some() || pool.is_some() {
+        let Stack { engine, pool, .. } = &self.stack;
+        if engine.is_some() {
             return Err(StackError::request(
-                "serve gives a drive to other programs, and not a pool or a store above it; accepted: a device and a \
-                    layer",
+                "serve gives a drive to other programs, and not a store on it; accepted: a device, a layer and a pool",
             ));
         }
-        match device.drive {
-            DriveConfig::Simulated { .. } | DriveConfig::Mem(_) => self.stack.check_storage(),
-            DriveConfig::File(_) | DriveConfig::None | DriveConfig::Translation(_) => {
-                Err(StackError::request(format!(
-                    "device {}: serve gives simulated drives to other programs, and `qemu-nbd` or `nbdkit file` \
-                        serve files; accepted: a preset (p4510), a preset with changes, a drive that calibrate has \
-                        written (my-drive.toml), or mem",
-                    device.label
-                )))
+        self.stack.check_served()?;
+        match pool {
+            Some(pool) if pool.page_bytes != self.stack.device.page_bytes() => Err(StackError::request(
+                "the pages of a pool before a served drive have the size of the drive's pages",
+            )),
+            Some(pool) if pool.policies.replacement.needs_future() => Err(StackError::request(format!(
+                "--replacement {} needs to know all requests beforehand, and nobody knows those of other programs; \
+                    accepted: another policy, like lru",
+                pool.policies.replacement
+            ))),
+            Some(pool) => {
+                self.check_frames(pool)?;
+                self.check_policies(pool)
             }
+            None => Ok(()),
         }
     }
 
@@ -183,6 +187,36 @@ impl Run {
         Ok(output::check(&inputs, &outputs)?)
     }
 
+    /// Refuses a pool that needs more memory than there is.
+    fn check_frames(&self, pool: &PoolStage) -> Result<(), StackError> {
+        // A simulated drive keeps no contents, so its frames hold no bytes. Every frame has entries in
+        // tables.
+        let frame_bytes =
+            TABLES_PER_FRAME + if self.stack.device.is_real() { u64::from(pool.page_bytes) } else { 0 };
+        memory::check(&format!("--frames {}", pool.frames), u64::from(pool.frames) * frame_bytes)
+    }
+
+    /// Refuses policies that do not suit the device or the size of the pool.
+    fn check_policies(&self, pool: &PoolStage) -> Result<(), StackError> {
+        let stack = &self.stack;
+        let replacement = pool.policies.replacement.start(pool.frames)?;
+        if replacement.needs_erase_counts() && !stack.tells_erase_counts() {
+            return Err(StackError::request(format!(
+                "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a \
+                    preset with flash, like p4510",
+                pool.policies.replacement, stack.device.label
+            )));
+        }
+        if pool.write_back.batches.buffers >= pool.frames {
+            return Err(StackError::request(format!(
+                "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer \
+                    buffers=",
+                pool.write_back.policy, pool.write_back.batches.buffers, pool.frames
+            )));
+        }
+        Ok(())
+    }
+
     fn check_pool(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
         let (stack, pages) = (&self.stack, requested.pages);
         let request_pages = stack.device_pages_per(pool.page_bytes)?;
@@ -203,31 +237,13 @@ impl Run {
                 )));
             }
         }
-        // A simulated drive keeps no contents, so its frames hold no bytes. Every frame has entries in
-        // tables.
-        let frame_bytes =
-            TABLES_PER_FRAME + if stack.device.is_real() { u64::from(pool.page_bytes) } else { 0 };
-        memory::check(&format!("--frames {}", pool.frames), u64::from(pool.frames) * frame_bytes)?;
+        self.check_frames(pool)?;
         self.bind()?.requests(self.seed)?;
         self.check_future_of_pool(requested, pool)?;
         if let Rows::Sizes(sizes) = self.measure.rows {
             return self.check_sizes(requested, pool, sizes);
         }
-        let replacement = pool.policies.replacement.start(pool.frames)?;
-        if replacement.needs_erase_counts() && !stack.tells_erase_counts() {
-            return Err(StackError::request(format!(
-                "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a \
-                    preset with flash, like p4510",
-                pool.policies.replacement, stack.device.label
-            )));
-        }
-        if pool.write_back.batches.buffers >= pool.frames {
-            return Err(StackError::request(format!(
-                "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer \
-                    buffers=",
-                pool.write_back.policy, pool.write_back.batches.buffers, pool.frames
-            )));
-        }
+        self.check_policies(pool)?;
         if pool.cores > 1 && stack.device.is_real() {
             return Err(StackError::request(format!(
                 "--cores {} needs a simulated drive, since on {} one thread does all work in real time; accepted: \
@@ -370,4 +386,21 @@ fn check_translation(ftl: &FtlConfig) -> Result<(), StackError> {
     ftl.validate().map_err(|error| {
         StackError::request(format!("--logical, --physical and --segment do not suit each other: {error}"))
     })
+}
+
+impl Stack {
+    /// Refuses a device that a server of simulated drives cannot give to other programs.
+    pub(crate) fn check_served(&self) -> Result<(), StackError> {
+        match self.device.drive {
+            DriveConfig::Simulated { .. } | DriveConfig::Mem(_) => self.check_storage(),
+            DriveConfig::File(_) | DriveConfig::None | DriveConfig::Translation(_) => {
+                Err(StackError::request(format!(
+                    "device {}: serve gives simulated drives to other programs, and `qemu-nbd` or `nbdkit file` \
+                        serve files; accepted: a preset (p4510), a preset with changes, a drive that calibrate has \
+                        written (my-drive.toml), or mem",
+                    self.device.label
+                )))
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, MemDevice, QueueFull};
 use fulgurite_log::{LogCounters, LogDevice};
+use fulgurite_pool::{PoolCounters, PooledDevice};
 use fulgurite_ssd::{DriveCounters, DriveState, Image, Served, SimDrive, SsdConfig, Timeline};
 use fulgurite_uring::{OverlayDevice, PsyncDevice};
 use std::sync::Arc;
@@ -47,12 +48,23 @@ pub trait Observed: Device {
     fn observe_layer(&self) -> Option<LogCounters> {
         None
     }
+    /// Returns the counters of a pool before the drive; `None` if there is no pool.
+    fn observe_pool(&self) -> Option<PoolCounters> {
+        None
+    }
+    /// Returns the number of dirty pages in a pool before the drive; 0 if there is no pool.
+    fn dirty_pages(&self) -> u64 {
+        0
+    }
+    /// Empties the memory before the drive, which has lost power. No command is in flight.
+    fn lose_power(&mut self) {}
     /// Checks the invariants of an idle drive. A deep check takes time in proportion to the size of the
     /// drive.
     fn verify(&self, _deep: bool) -> Result<(), String> {
         Ok(())
     }
-    /// Lets the drive program its whole buffer, so that its counters include all writes that it has received.
+    /// Writes back a pool, and lets the drive program its whole buffer, so that its counters include all writes that
+    /// it has received.
     fn settle(&mut self) {}
     /// Lets all operations in the drive complete.
     fn drain_events(&mut self) {}
@@ -205,6 +217,18 @@ impl Observed for AnyDrive {
         (**self).observe_layer()
     }
 
+    fn observe_pool(&self) -> Option<PoolCounters> {
+        (**self).observe_pool()
+    }
+
+    fn dirty_pages(&self) -> u64 {
+        (**self).dirty_pages()
+    }
+
+    fn lose_power(&mut self) {
+        (**self).lose_power();
+    }
+
     fn verify(&self, deep: bool) -> Result<(), String> {
         (**self).verify(deep)
     }
@@ -295,5 +319,72 @@ impl Observed for LogDevice<AnyDrive> {
 
     fn layer_mapping_bytes(&self) -> Option<u64> {
         Some(self.ftl().mapping().bytes() as u64)
+    }
+}
+
+impl Observed for PooledDevice<AnyDrive> {
+    fn observe(&self) -> Option<DriveCounters> {
+        self.with_below(|below| below.observe())
+    }
+
+    fn look(&self) -> Option<DriveState> {
+        self.with_below(|below| below.look())
+    }
+
+    fn observe_layer(&self) -> Option<LogCounters> {
+        self.with_below(|below| below.observe_layer())
+    }
+
+    fn observe_pool(&self) -> Option<PoolCounters> {
+        Some(self.counters())
+    }
+
+    fn dirty_pages(&self) -> u64 {
+        self.pool().dirty_pages()
+    }
+
+    fn lose_power(&mut self) {
+        self.lose();
+    }
+
+    fn verify(&self, deep: bool) -> Result<(), String> {
+        self.with_below(|below| below.verify(deep))?;
+        let (layer, drive) = (self.observe_layer(), self.observe());
+        let received = layer.map(|layer| layer.host_pages).or(drive.map(|drive| drive.host_pages_written));
+        let counters = self.pool().counters();
+        let written = counters.pages_written + counters.pages_flushed;
+        // A batch that has failed may have written some of its pages.
+        match received.filter(|received| *received != written && self.pool().failed_writes() == 0) {
+            Some(received) => Err(format!(
+                "conservation is broken: the pool wrote {written} pages, the drive received {received}"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn settle(&mut self) {
+        // Pages that a worn out drive does not accept stay dirty. Its clients have got the error of their flush.
+        let _ = self.write_back();
+        self.with_below(|below| below.settle());
+    }
+
+    fn drain_events(&mut self) {
+        self.with_below(|below| below.drain_events());
+    }
+
+    fn keep_served(&mut self) {
+        self.with_below(|below| below.keep_served());
+    }
+
+    fn take_served(&mut self, served: &mut Vec<Served>) {
+        self.with_below(|below| below.take_served(served));
+    }
+
+    fn wear(&self) -> Option<Wear> {
+        self.with_below(|below| below.wear())
+    }
+
+    fn layer_mapping_bytes(&self) -> Option<u64> {
+        self.with_below(|below| below.layer_mapping_bytes())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::run::{ChosenWriteBack, Policies, STORES_OWN};
 use crate::{Column, Command, Row, Run, StackError, memory};
-use fulgurite_pool::WriteBack;
+use fulgurite_pool::{PoolCounters, WriteBack};
 use std::time::{Duration, Instant};
 
 impl Run {
@@ -22,7 +22,7 @@ impl Run {
 
 /// Sets the columns about the policies of a pool. `None` as `write_back` means that the store chooses its own
 /// policy.
-pub(super) fn set_policies(row: &mut Row, policies: &Policies, write_back: Option<&ChosenWriteBack>) {
+pub(crate) fn set_policies(row: &mut Row, policies: &Policies, write_back: Option<&ChosenWriteBack>) {
     row.set(Column::Replacement, policies.replacement.to_string());
     row.set(Column::Prefetch, policies.prefetch.name());
     let Some(ChosenWriteBack { policy, batches }) = write_back else {
@@ -39,6 +39,24 @@ pub(super) fn set_policies(row: &mut Row, policies: &Policies, write_back: Optio
     }
     row.set_some(Column::Buffers, Some(buffers).filter(|buffers| *buffers > 0));
     row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
+}
+
+/// Sets the columns about the counts of a pool. A pool without requests has no ratio of hits.
+pub(crate) fn set_pool(row: &mut Row, counters: &PoolCounters) {
+    let requests = counters.hits + counters.misses;
+    row.set(Column::Hits, counters.hits);
+    row.set(Column::Misses, counters.misses);
+    row.set_some(Column::HitRatio, (requests > 0).then(|| counters.hits as f64 / requests as f64));
+    row.set(Column::ReadIos, counters.read_ios);
+    row.set(Column::WriteIos, counters.write_ios);
+    row.set(Column::PagesRead, counters.pages_read);
+    row.set(Column::PagesWritten, counters.pages_written);
+    row.set(Column::PagesFlushed, counters.pages_flushed);
+    row.set(Column::Prefetched, counters.prefetched);
+    row.set(Column::PrefetchHits, counters.prefetch_hits);
+    row.set(Column::PrefetchWasted, counters.prefetch_wasted);
+    row.set(Column::WriteWaits, counters.write_waits);
+    row.set(Column::Rescued, counters.rescued);
 }
 
 /// Sets the three columns about the cost of the simulator. Only these columns differ from one execution to

@@ -9,7 +9,7 @@
 //! order of commands to a full drive. Contention of cores for shared memory is not simulated; the CPU time of
 //! a request includes it.
 
-use super::columns::{set_cost, set_policies};
+use super::columns::{set_cost, set_policies, set_pool};
 use super::device_counts::{DeviceCounts, set_collecting};
 use super::latency::{self, set_latency};
 use super::stamps::Stamps;
@@ -73,19 +73,7 @@ impl PoolRun<'_> {
         if measured.elapsed > Nanos::ZERO {
             row.set(Column::ThroughputOpsS, requested.ops as f64 / measured.elapsed.as_secs_f64());
         }
-        row.set(Column::Hits, counters.hits);
-        row.set(Column::Misses, counters.misses);
-        row.set(Column::HitRatio, counters.hits as f64 / requested.ops as f64);
-        row.set(Column::ReadIos, counters.read_ios);
-        row.set(Column::WriteIos, counters.write_ios);
-        row.set(Column::PagesRead, counters.pages_read);
-        row.set(Column::PagesWritten, counters.pages_written);
-        row.set(Column::PagesFlushed, counters.pages_flushed);
-        row.set(Column::Prefetched, counters.prefetched);
-        row.set(Column::PrefetchHits, counters.prefetch_hits);
-        row.set(Column::PrefetchWasted, counters.prefetch_wasted);
-        row.set(Column::WriteWaits, counters.write_waits);
-        row.set(Column::Rescued, counters.rescued);
+        set_pool(&mut row, &counters);
         row.set_some(Column::PagesChecked, measured.pages_checked);
         set_latency(&mut row, latency::ALL, measured.latency.summary());
         if let Some(altered) = &measured.altered {

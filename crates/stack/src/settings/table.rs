@@ -164,16 +164,22 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "replacement",
         written: "POLICY",
-        help: |_| "Replacement policy",
-        commands: &[(Pool, Value("lru")), (Bench, Value("lru"))],
+        help: |command| match command {
+            Serve => "Replacement policy of the pool of --frames",
+            _ => "Replacement policy",
+        },
+        commands: &[(Pool, Value("lru")), (Bench, Value("lru")), (Serve, Words("lru"))],
         read: |asked, text| put(&mut asked.replacement, text.parse().map(Some)),
         show: |run| Ok(run.stack.policies().map(|policies| policies.replacement.to_string())),
     },
     Setting {
         name: "write_back",
         written: "POLICY",
-        help: |_| "Write-back policy",
-        commands: &[(Pool, Value("single"))],
+        help: |command| match command {
+            Serve => "Write-back policy of the pool of --frames",
+            _ => "Write-back policy",
+        },
+        commands: &[(Pool, Value("single")), (Serve, Words("single"))],
         read: |asked, text| put(&mut asked.write_back, text.parse().map(Some)),
         show: |run| Ok(run.stack.write_back().map(canonical_write_back)),
     },
@@ -191,16 +197,27 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "prefetch",
         written: "POLICY",
-        help: |_| "Prefetch policy",
-        commands: &[(Pool, Value("none")), (Bench, Value("none"))],
+        help: |command| match command {
+            Serve => "Prefetch policy of the pool of --frames",
+            _ => "Prefetch policy",
+        },
+        commands: &[(Pool, Value("none")), (Bench, Value("none")), (Serve, Words("none"))],
         read: |asked, text| put(&mut asked.prefetch, text.parse().map(Some)),
         show: |run| Ok(run.stack.policies().map(|policies| policies.prefetch.to_string())),
     },
     Setting {
         name: "frames",
         written: "N|6%",
-        help: |_| "Size of the pool: a number of frames, or a share of the pages; with --curve, the largest size",
-        commands: &[(Pool, Words("6%; 100% with --curve"))],
+        help: |command| match command {
+            Serve => {
+                "Put a pool before the drive, as a write-back cache of so many frames, or of a share of the drive's \
+                pages"
+            }
+            _ => {
+                "Size of the pool: a number of frames, or a share of the pages; with --curve, the largest size"
+            }
+        },
+        commands: &[(Pool, Words("6%; 100% with --curve")), (Serve, Words("no pool"))],
         read: |asked, text| put(&mut asked.frames, units::parse_portion(text).map(Some)),
         show: |run| match run.measure.rows {
             Rows::Sizes(sizes) => Ok(Some(sizes.largest.to_string())),
