@@ -5,7 +5,7 @@ use crate::pace::Lateness;
 use fulgurite_base::{Nanos, Summary};
 use fulgurite_disk::Cache;
 use fulgurite_ssd::DieState;
-use fulgurite_stack::serve::{Look, Requests};
+use fulgurite_stack::serve::{Look, PoolLook, Requests};
 use serde_json::{Map, Value, json};
 
 /// The properties of a served drive that do not change.
@@ -83,6 +83,17 @@ impl Live {
         (written > 0).then(|| programmed as f64 / written as f64)
     }
 
+    /// Returns the share of requests for pages since the look before, or since the start, that found their page in the
+    /// pool; `None` without requests.
+    fn hit_share(&self, is_recent: bool) -> Option<f64> {
+        let count = |of: fn(&PoolLook) -> u64| {
+            let of = |moment: &Moment| moment.look.pool.as_ref().map_or(0, of);
+            if is_recent { self.growth(of) } else { of(&self.now) }
+        };
+        let (hits, misses) = (count(|pool| pool.hits), count(|pool| pool.misses));
+        (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
+    }
+
     /// Returns the state as an object for programs. Parts that the drive lacks are left out.
     pub(crate) fn json(&self, drive: &Described) -> Value {
         let Moment { time, look, in_flight, pages_unflushed, is_on, power_cuts, faults, lateness } =
@@ -109,6 +120,18 @@ impl Live {
                 fields.insert("late_share".to_owned(), json!(lateness.late as f64 / answers));
                 fields.insert("lateness_mean_ns".to_owned(), json!(lateness.sum_ns as f64 / answers));
             }
+        }
+        if let Some(pool) = &look.pool {
+            fields.insert(
+                "pool".to_owned(),
+                json!({
+                    "frames": pool.frames,
+                    "dirty_pages": pool.dirty_pages,
+                    "hits": pool.hits,
+                    "misses": pool.misses,
+                    "hit_share": { "start": self.hit_share(false), "recent": self.hit_share(true) },
+                }),
+            );
         }
         if let (Some(written), Some(programmed)) = (look.host_pages_written, look.pages_programmed) {
             fields.insert("host_pages_written".to_owned(), json!(written));

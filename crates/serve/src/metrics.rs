@@ -5,7 +5,7 @@
 use crate::live::{Described, Live};
 use fulgurite_base::Nanos;
 use fulgurite_ssd::DriveState;
-use fulgurite_stack::serve::{Look, Requests};
+use fulgurite_stack::serve::{Look, PoolLook, Requests};
 use std::fmt::{Display, Write};
 
 /// The text of the metrics.
@@ -79,6 +79,12 @@ pub(crate) fn text(live: &Live, drive: &Described) -> String {
             seconds,
         );
     }
+    if let Some(PoolLook { frames, dirty_pages, hits, misses }) = now.look.pool {
+        text.gauge("pool_frames", "Frames of the pool before the drive.", frames);
+        text.gauge("pool_dirty_pages", "Dirty pages in the pool.", dirty_pages);
+        text.counter("pool_hits_total", "Requests for a page that was in the pool.", hits);
+        text.counter("pool_misses_total", "Requests for a page that was not in the pool.", misses);
+    }
     counts(&mut text, &now.look);
     if let Some(state) = &now.look.drive {
         flash(&mut text, state, u64::from(now.look.page_bytes));
@@ -112,10 +118,14 @@ fn requests(text: &mut Text, look: &Look) {
 /// Adds what was written and read inside the drive.
 fn counts(text: &mut Text, look: &Look) {
     if let (Some(written), Some(programmed)) = (look.host_pages_written, look.pages_programmed) {
-        text.counter("host_written_pages_total", "Pages that clients wrote.", written);
+        text.counter(
+            "host_written_pages_total",
+            "Pages that clients wrote, or the pool before the drive.",
+            written,
+        );
         text.counter(
             "programmed_pages_total",
-            "Pages written for clients and for collection. Divided by those of clients: the write amplification.",
+            "Pages written for the host and for collection. Divided by those of the host: the write amplification.",
             programmed,
         );
     }

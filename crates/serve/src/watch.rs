@@ -146,6 +146,7 @@ mod tests {
             flash: None,
             host_pages_written: None,
             pages_programmed: None,
+            pool: None,
             page_bytes: 512,
         };
         let now = Moment {

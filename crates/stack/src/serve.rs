@@ -17,7 +17,7 @@ use crate::open::Boxed;
 use crate::run::{Load, PoolStage};
 use crate::{Column, Row, Run, StackError};
 use fulgurite_base::{Histogram, Nanos, Summary};
-use fulgurite_pool::{PoolConfig, PoolCounters, PooledDevice};
+use fulgurite_pool::{PoolConfig, PooledDevice};
 use fulgurite_ssd::DriveState;
 use fulgurite_workload::Op;
 use std::time::{Duration, Instant};
@@ -93,8 +93,10 @@ pub struct PoolLook {
     pub frames: u32,
     /// The number of dirty pages.
     pub dirty_pages: u64,
-    /// The counts since the start.
-    pub counters: PoolCounters,
+    /// The number of requests for a page that was in the pool.
+    pub hits: u64,
+    /// The number of requests for a page that was not in the pool.
+    pub misses: u64,
 }
 
 /// The completed requests of one kind.
@@ -197,23 +199,25 @@ impl Statistics {
     pub fn look(&mut self, device: &AnyDrive) -> Look {
         let counts = DeviceCounts::of(device);
         let recent = self.recent.get_or_insert_default();
-        let look =
-            Look {
-                reads: Requests::new(&self.tally.reads, recent.reads.summary()),
-                writes: Requests::new(&self.tally.writes, recent.writes.summary()),
-                drive: device.look(),
-                flash: counts.of_drive().map(|drive| FlashCounts {
-                    pages_read: drive.flash_pages_read,
-                    pages_copied: drive.gc_pages_copied,
-                    erases: drive.erases,
-                }),
-                host_pages_written: counts.host_pages_written(),
-                pages_programmed: counts.pages_programmed(),
-                pool: device.observe_pool().zip(self.run.stack.pool.as_ref()).map(|(counters, stage)| {
-                    PoolLook { frames: stage.frames, dirty_pages: device.dirty_pages(), counters }
-                }),
-                page_bytes: device.caps().page_bytes,
-            };
+        let look = Look {
+            reads: Requests::new(&self.tally.reads, recent.reads.summary()),
+            writes: Requests::new(&self.tally.writes, recent.writes.summary()),
+            drive: device.look(),
+            flash: counts.of_drive().map(|drive| FlashCounts {
+                pages_read: drive.flash_pages_read,
+                pages_copied: drive.gc_pages_copied,
+                erases: drive.erases,
+            }),
+            host_pages_written: counts.host_pages_written(),
+            pages_programmed: counts.pages_programmed(),
+            pool: device.observe_pool().zip(self.run.stack.pool.as_ref()).map(|(counters, stage)| PoolLook {
+                frames: stage.frames,
+                dirty_pages: device.dirty_pages(),
+                hits: counters.hits,
+                misses: counters.misses,
+            }),
+            page_bytes: device.caps().page_bytes,
+        };
         recent.reads.clear();
         recent.writes.clear();
         look

@@ -15,6 +15,7 @@ mod hostile;
 mod http;
 mod nbd;
 mod pace;
+mod pool;
 mod power;
 mod refusals;
 mod sqlite;

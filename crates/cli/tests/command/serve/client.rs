@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(crate) const READ: u16 = 0;
 pub(crate) const WRITE: u16 = 1;
 pub(crate) const FLUSH: u16 = 3;
+pub(crate) const TRIM: u16 = 4;
 
 /// The error numbers of the protocol.
 pub(crate) const EINVAL: u32 = 22;

@@ -151,7 +151,7 @@ fn power_and_faults_are_seen() {
 /// The rule: the dashboard shows every metric, and asks for no other. Every line of the metrics has its form.
 #[test]
 fn the_dashboard_shows_every_metric() {
-    let (served, host) = shown(&format!("{SMALL} --speed 1000x"));
+    let (served, host) = shown(&format!("{SMALL} --speed 1000x --frames 10"));
     write_everywhere(&mut served.client(), 10);
     let metrics = get(&host, "/metrics");
     let kinds: Vec<(&str, &str)> = metrics
