@@ -9,6 +9,40 @@ use std::sync::{Arc, OnceLock};
 /// The bytes of a page.
 pub(crate) type Page = Arc<[u8]>;
 
+/// Pages that nobody holds any more, whose memory the next pages take. Freeing and allocating them would cost more than
+/// the copy of their bytes. A clone has none.
+#[derive(Default)]
+pub(crate) struct Spare(Vec<Page>);
+
+impl Spare {
+    /// The most pages that are kept.
+    const AT_MOST: usize = 128;
+
+    /// Keeps a page, unless a snapshot or another version holds it too.
+    pub(crate) fn keep(&mut self, page: Option<Page>) {
+        if let Some(page) = page.filter(|page| self.0.len() < Spare::AT_MOST && Arc::strong_count(page) == 1)
+        {
+            self.0.push(page);
+        }
+    }
+
+    /// Returns a page of these bytes, which are as many as those of all other pages.
+    pub(crate) fn page(&mut self, bytes: &[u8]) -> Page {
+        let Some(mut page) = self.0.pop() else { return bytes.into() };
+        match Arc::get_mut(&mut page) {
+            Some(old) => old.copy_from_slice(bytes),
+            None => return bytes.into(),
+        }
+        page
+    }
+}
+
+impl Clone for Spare {
+    fn clone(&self) -> Spare {
+        Spare::default()
+    }
+}
+
 /// The number of pages of a chunk, which is created when the first of its pages is written. It is small because
 /// contents may be sparse, and large enough for a map of chunks to be much smaller than a map of pages.
 const CHUNK_PAGES: u64 = 32;

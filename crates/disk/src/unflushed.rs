@@ -5,7 +5,7 @@
 //! (`base`), followed by one change for each write. A durable change leaves the history when all changes before
 //! it have left, since an earlier write must not come back over a later one.
 
-use crate::pages::{Page, Pages};
+use crate::pages::{Page, Pages, Spare};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -84,6 +84,8 @@ pub(crate) struct Unflushed {
     cached: BTreeMap<u64, WriteId>,
     cached_bytes: u64,
     completions: u64,
+    /// The memory of pages that have left the histories.
+    pub(crate) spare: Spare,
 }
 
 impl Unflushed {
@@ -99,6 +101,7 @@ impl Unflushed {
             cached: BTreeMap::new(),
             cached_bytes: 0,
             completions: 0,
+            spare: Spare::default(),
         }
     }
 
@@ -212,7 +215,8 @@ impl Unflushed {
             if write.changes == 0 {
                 self.writes.remove(&change.write);
             }
-            history.base = history.changes.pop_front().and_then(|change| change.after);
+            let after = history.changes.pop_front().and_then(|change| change.after);
+            self.spare.keep(std::mem::replace(&mut history.base, after));
         }
         if history.changes.is_empty() {
             self.histories.remove(&lpn);

@@ -186,10 +186,10 @@ impl Versions {
     }
 
     /// Returns page `lpn` with other bytes in a range; `None` if it is all zeros from now on.
-    fn changed(&self, lpn: u64, range: Range<usize>, data: Option<&[u8]>) -> Option<Page> {
+    fn changed(&mut self, lpn: u64, range: Range<usize>, data: Option<&[u8]>) -> Option<Page> {
         let page_bytes = self.page_bytes as usize;
         match data {
-            Some(data) if data.len() == page_bytes => Some(data.into()),
+            Some(data) if data.len() == page_bytes => Some(self.unflushed.spare.page(data)),
             None if range.len() == page_bytes => None,
             None if !self.pages.is_written(lpn) => None,
             _ => {

@@ -23,7 +23,7 @@ pub struct PooledDevice<D: Device + 'static> {
     shared: Rc<Shared<D>>,
 }
 
-/// What the tasks of all commands share.
+/// The state that the tasks of all commands share.
 struct Shared<D: Device + 'static> {
     handle: Handle<D>,
     /// The commands that have ended and were not reported yet.
