@@ -4,6 +4,7 @@ use super::file_system::append_only::AppendOnlyConfig;
 use super::file_system::copy_on_write::CopyOnWriteConfig;
 use super::file_system::journaling::JournalingConfig;
 use super::file_system::log_structured::LogStructuredConfig;
+use super::flash_cache::FlashCacheConfig;
 use super::generator::{Generator, RequestSource};
 use super::irregular::{self, PhasesConfig};
 use super::linkbench::LinkBenchConfig;
@@ -71,6 +72,8 @@ generators! {
     "append-only" AppendOnly(AppendOnlyConfig)
         "blocks of a document store, after Couchbase's: appended to a file, whose compaction copies them or \
          shares them (SHARE)"
+    "cachelib-like" CachelibLike(FlashCacheConfig)
+        "pages of a cache on flash: small objects in random sets, large ones in a log, told apart by hints"
     "alibaba-like" AlibabaLike(PhasesConfig = irregular::ALIBABA)
         "made up after a cloud volume: short intensive phases, only writes"
     "exchange-like" ExchangeLike(PhasesConfig = irregular::EXCHANGE)

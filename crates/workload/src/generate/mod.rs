@@ -27,6 +27,7 @@ mod skewed;
 mod sysbench;
 mod timed;
 mod tpcc;
+mod flash_cache;
 mod varmail;
 mod ycsb;
 mod config;

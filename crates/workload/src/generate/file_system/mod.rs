@@ -141,7 +141,7 @@ impl Tree {
 }
 
 /// Fails if the space has fewer than `least` pages, or too many for page numbers of 32 bits.
-fn check_pages(name: &str, pages: u64, least: u64) -> Result<(), SpecError> {
+pub(super) fn check_pages(name: &str, pages: u64, least: u64) -> Result<(), SpecError> {
     match (least..1 << 32).contains(&pages) {
         true => Ok(()),
         false => Err(SpecError::new(format!(
