@@ -1,4 +1,4 @@
-//! Tests placement by the host with a cache on flash, small; docs/validation/flash-cache.md has the large runs.
+//! Tests placement by the host with a cache on flash, small; docs/validation/placement-by-the-host.md has the large runs.
 
 use fulgurite_stack::settings::{self, Workloads};
 use fulgurite_stack::{Column, Command, Progress};

@@ -8,6 +8,7 @@ use super::flash_cache::FlashCacheConfig;
 use super::generator::{Generator, RequestSource};
 use super::irregular::{self, PhasesConfig};
 use super::linkbench::LinkBenchConfig;
+use super::lsm::LsmConfig;
 use super::popular::{FioConfig, ZipfConfig};
 use super::recipe::{Recipe, Space};
 use super::skewed::{SkewConfig, UniformConfig};
@@ -74,6 +75,8 @@ generators! {
          shares them (SHARE)"
     "cachelib-like" CachelibLike(FlashCacheConfig)
         "pages of a cache on flash: small objects in random sets, large ones in a log, told apart by hints"
+    "lsm-like" LsmLike(LsmConfig)
+        "pages of sorted tables of several levels, whose lives differ, after RocksDB: written once, then trimmed"
     "alibaba-like" AlibabaLike(PhasesConfig = irregular::ALIBABA)
         "made up after a cloud volume: short intensive phases, only writes"
     "exchange-like" ExchangeLike(PhasesConfig = irregular::EXCHANGE)

@@ -28,6 +28,7 @@ mod sysbench;
 mod timed;
 mod tpcc;
 mod flash_cache;
+mod lsm;
 mod varmail;
 mod ycsb;
 mod config;

@@ -50,7 +50,14 @@ fn every_name_makes_endless_requests_in_range() {
     for name in own.chain(["switch:zipf,ycsb-d@100", "ycsb-a:blocks=yes", "tpcc:blocks=yes,dirty=1%"]) {
         let is_of_blocks =
             ["varmail", "blocks", "journaling", "log-structured", "copy-on-write", "append-only"];
-        let pages = if is_of_blocks.iter().any(|part| name.contains(part)) { 14_217 } else { 217 };
+        let is_of_tables = name.contains("lsm-like");
+        let pages = if is_of_tables {
+            64_001
+        } else if is_of_blocks.iter().any(|part| name.contains(part)) {
+            14_217
+        } else {
+            217
+        };
         let generator = make(name, pages, 7).unwrap();
         let is_timed = generator.is_timed();
         let mut before = fulgurite_base::Nanos::ZERO;
