@@ -22,6 +22,7 @@ mod wear;
 mod ftl;
 pub mod check;
 mod gate;
+pub mod sprandom;
 pub mod precondition;
 
 pub use collect::{Collect, SEGMENTS_AT_MOST};
