@@ -256,8 +256,8 @@ impl Declared for SsdConfig {
         opt!(
             "precondition",
             precondition,
-            Form::<Precondition>::choice("none|fill|steady"),
-            "state at the start: none, fill or steady"
+            Form::<Precondition>::choice("none|fill|steady|sprandom"),
+            "state at the start: none, fill, steady, or near steady by one pass (sprandom)"
         ),
     ];
 }

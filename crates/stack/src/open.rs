@@ -154,6 +154,14 @@ impl Stack {
                 "{key} changes nothing with schedule non-preemptive, which has no hard threshold; leave it out"
             ))));
         }
+        // The drive below would get only the layer's one pass, which is no steady state of the drive.
+        let is_one_pass = |config: &SsdConfig| config.precondition == Precondition::SpRandom;
+        if self.device.simulated().is_some_and(is_one_pass) {
+            return Err(refused(SpecError::new(
+                "precondition=sprandom prepares the layer in one pass, which leaves the drive below it as after a \
+                    fill; accepted here: precondition=none, fill or steady of the drive",
+            )));
+        }
         if !layer.log.fill && self.device.simulated().is_some() {
             return Err(refused(SpecError::new(
                 "fill=no is for drives that are not simulated; accepted here: precondition=none, fill or steady of \

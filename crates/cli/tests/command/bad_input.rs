@@ -240,6 +240,10 @@ fn settings_of_a_pool_that_conflict() {
             ("pool mixed-skewed --layer log:sement=1MiB", &["sement", "did you mean `segment`"]),
             ("pool mixed-skewed --layer log --placement oracle", &["--layer log", "oracle", "gc alone"]),
             ("pool mixed-skewed --layer log:fill=no", &["fill=no", "precondition"]),
+            (
+                "pool mixed-skewed --layer log --device p4510:precondition=sprandom",
+                &["precondition=sprandom", "accepted here: precondition=none, fill or steady"],
+            ),
             ("pool mixed-skewed --layer log:op=0%", &["op=0%", "accepted"]),
             ("pool mixed-skewed --layer log:segment=1TiB", &["segment=1TiB", "larger than the drive"]),
             (
