@@ -21,6 +21,7 @@ pub mod midas;
 pub mod oracle;
 mod sep_gc;
 mod sepbit;
+mod two_r;
 
 pub use policy::{AnyPlacement, CustomPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 
@@ -35,6 +36,7 @@ use midas::MidasConfig;
 use oracle::OracleConfig;
 use sepbit::SepBitConfig;
 use std::any::Any;
+use two_r::TwoRConfig;
 
 macro_rules! placements {
     ($($name:literal $variant:ident($policy:ty, $options:ty) $about:literal)*) => {
@@ -104,6 +106,7 @@ placements! {
     "midas" Midas(midas::Midas, MidasConfig) "a chain of groups, sized by a model of page lifetimes"
     "fulgurite" Fulgurite(fulgurite::Fulgurite, FulguriteConfig)
         "Fulgurite's own: by the remaining lifetime of similar pages, two bytes a page; for hazard victims"
+    "2r" TwoR(two_r::TwoR, TwoRConfig) "copies apart, in rounds; the host fills their last segment; for 2r victims"
     "oracle" Oracle(oracle::Oracle, OracleConfig) "by the true time of invalidation; gc only"
 }
 

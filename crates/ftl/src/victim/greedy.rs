@@ -45,6 +45,14 @@ impl Greedy {
         self.lowest = self.lowest.min(valid);
     }
 
+    /// Returns the fewest valid pages of a segment; `None` if there is no segment.
+    pub(super) fn least(&mut self) -> Option<u32> {
+        while self.heads.get(self.lowest as usize).is_some_and(|head| *head == NO_SEGMENT) {
+            self.lowest += 1;
+        }
+        ((self.lowest as usize) < self.heads.len()).then_some(self.lowest)
+    }
+
     fn unlink(&mut self, segment: u32, valid: u32) {
         let (previous, next) = (self.previous[SegmentId(segment)], self.next[SegmentId(segment)]);
         match previous {
@@ -72,11 +80,9 @@ impl VictimPolicy for Greedy {
     }
 
     fn pick(&mut self, _: &SegmentTable) -> Option<SegmentId> {
-        while self.heads.get(self.lowest as usize).is_some_and(|head| *head == NO_SEGMENT) {
-            self.lowest += 1;
-        }
-        let segment = *self.heads.get(self.lowest as usize)?;
-        self.unlink(segment, self.lowest);
+        let least = self.least()?;
+        let segment = self.heads[least as usize];
+        self.unlink(segment, least);
         Some(SegmentId(segment))
     }
 

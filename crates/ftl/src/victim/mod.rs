@@ -11,6 +11,8 @@ mod d_choices;
 mod fifo;
 mod greedy;
 mod hazard;
+mod two_r_fifo;
+mod two_r_greedy;
 pub mod windowed_greedy;
 
 pub use policy::{AnyVictim, CustomVictim, VictimPolicy};
@@ -20,6 +22,7 @@ use cost_benefit::CostBenefitConfig;
 use d_choices::DChoicesConfig;
 use fulgurite_base::{Form, NoOptions, config_enum};
 use std::ops::Range;
+use two_r_fifo::TwoRFifoConfig;
 use windowed_greedy::WindowedGreedyConfig;
 
 macro_rules! victims {
@@ -71,6 +74,10 @@ victims! {
     "d-choices" DChoices(d_choices::DChoices, DChoicesConfig) "the emptiest of d segments drawn at random"
     "windowed-greedy" WindowedGreedy(windowed_greedy::WindowedGreedy, WindowedGreedyConfig)
         "the emptiest of the segments sealed first"
+    "2r-greedy" TwoRGreedy(two_r_greedy::TwoRGreedy, NoOptions)
+        "in rounds, the emptiest of the region with the emptiest segment (2R-Greedy)"
+    "2r-fifo" TwoRFifo(two_r_fifo::TwoRFifo, TwoRFifoConfig)
+        "in rounds, the oldest that are empty enough; the others get a second chance (2R-FIFO)"
 }
 
 impl VictimConfig {
