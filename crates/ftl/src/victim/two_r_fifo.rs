@@ -316,7 +316,7 @@ mod tests {
                     returns += 1;
                 }
                 let (_, valid) = self.list[self.hand];
-                let taken = (valid * 100 < self.bound * PAGES).then(|| self.hand);
+                let taken = (valid * 100 < self.bound * PAGES).then_some(self.hand);
                 self.hand += 1;
                 self.passed += 1;
                 let segment = taken.map(|at| self.take(at));
