@@ -1,4 +1,5 @@
-//! Tests placement by the host with a cache on flash, small; docs/validation/placement-by-the-host.md has the large runs.
+//! Tests placement by the host with a cache on flash. The drives are small; docs/validation/placement-by-the-host.md
+//! has the large ones.
 
 use fulgurite_stack::settings::{self, Workloads};
 use fulgurite_stack::{Column, Command, Progress};
@@ -18,8 +19,9 @@ fn waf(placement: &str, logical: &str) -> f64 {
     row.number(Column::WafSteady).unwrap()
 }
 
-/// The rule: a full drive that mixes small objects with a log copies the log, and less so if it keeps its copies apart. A
-/// drive that is told which is which copies hardly anything. Half of the space is enough spare for all of them.
+/// The rule: a full drive that mixes small objects with a log copies the log, and less so if it keeps its copies
+/// apart. A drive that is told which is which copies hardly anything. Half of the space is enough spare for all of
+/// them.
 #[test]
 fn placement_by_the_host_saves_the_copies_of_a_log() {
     let full = ["none", "sep-gc", "hints"].map(|placement| waf(placement, "200MB"));

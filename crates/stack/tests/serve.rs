@@ -101,8 +101,8 @@ fn a_pool_that_cannot_be_is_refused() {
     assert!(usual.contains("replacement=lru") && usual.contains("write_back=single:n_w=1"), "{usual}");
 }
 
-/// The rule: a pool before a served drive decides as the pool of `pool` does for the same requests. It reads less, since
-/// a write to a served drive replaces whole pages.
+/// The rule: a pool before a served drive decides as the pool of `pool` does for the same requests. It reads less,
+/// since a write to a served drive replaces whole pages.
 #[test]
 fn its_pool_decides_as_that_of_a_pool_run() {
     for write_back in ["single", "ace:n_w=8"] {

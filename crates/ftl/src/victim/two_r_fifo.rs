@@ -35,8 +35,8 @@ impl Default for TwoRFifoConfig {
 
 impl Declared for TwoRFifoConfig {
     const OPTIONS: &'static [Opt<TwoRFifoConfig>] = &[
-        opt!("valid", valid, SHARE, Share::from_ppm(1) => Share::ONE, "valid pages below which the hand takes a segment"),
-        opt!("depth", depth, SHARE, Share::from_ppm(1) => Share::ONE, "segments, the oldest first, that the hand goes over"),
+        opt!("valid", valid, SHARE, Share::from_ppm(1) => Share::ONE, "valid pages below which it takes a segment"),
+        opt!("depth", depth, SHARE, Share::from_ppm(1) => Share::ONE, "segments, the oldest first, that it goes over"),
     ];
 }
 

@@ -1,11 +1,12 @@
 //! Generates the page writes of a cache on flash after CacheLib (Berg et al., OSDI 2020): small objects in a
 //! set-associative region, large objects in a log.
 //!
-//! A small object belongs to the set that the hash of its key names. A set is a page, which is written as a whole. Large
-//! objects fill the log region by region, in order, around and around. So a page of the log lives for one turn of
+//! A small object belongs to the set that the hash of its key names. A set is a page, which is written as a whole.
+//! Large objects fill the log region by region, in order, around and around. So a page of the log lives for one turn of
 //! the log, and a page of a set until its set is next written. A drive that mixes the two must copy the
 //! pages of the log to get at those of the sets. Writes carry their part as a placement hint: 1 for sets, 2 for the
-//! log (Allison et al., "Towards Efficient Flash Caches with Emerging NVMe Flexible Data Placement SSDs", EuroSys 2025).
+//! log (Allison et al., "Towards Efficient Flash Caches with Emerging NVMe Flexible Data Placement SSDs", EuroSys
+//! 2025).
 //!
 //! *Assumptions.* Every set is equally likely, because keys are hashed and popular ones stay in memory. The region of
 //! the log is small relative to a segment of the drive, so it has 16 pages by default. Regions that are evicted are

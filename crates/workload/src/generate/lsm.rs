@@ -7,8 +7,8 @@
 //! have the same keys. A merge writes new tables and deletes the old ones. The last level has all data; the others
 //! have newer versions of some of them. So the deeper its level, the longer a table lives.
 //!
-//! Writes carry a placement hint. With `hints=native` and `hints=tuned` they are the lifetimes that RocksDB gives to the
-//! kernel by level, as it is and as its pull request 13994 proposes; with `hints=level` each level has its own.
+//! Writes carry a placement hint. With `hints=native` and `hints=tuned` they are the lifetimes that RocksDB gives to
+//! the kernel by level, as it is and as its pull request 13994 proposes; with `hints=level` each level has its own.
 //!
 //! *Assumptions.* Keys are changed uniformly, so that a table has the keys of a fixed share of every level. A table has
 //! 64 pages and lies in one extent, the next free one, circling through the space. A table is written while others of

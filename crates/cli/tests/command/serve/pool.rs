@@ -7,8 +7,8 @@ use super::drive::Served;
 const POOLED: &str =
     "sata:blocks=20,pages=8,channels=2 --frames 64 --write-back ace:n_w=4 --speed max --json";
 
-/// The rule: a write stays in the pool, where a power cut may lose it, until a flush or a durable write. The drive gets a
-/// page once, however often it was written, and never if it was trimmed.
+/// The rule: a write stays in the pool, where a power cut may lose it, until a flush or a durable write. The drive gets
+/// a page once, however often it was written, and never if it was trimmed.
 #[test]
 fn a_write_stays_in_the_pool_until_a_flush() {
     let served = Served::new(POOLED);
