@@ -8,7 +8,7 @@ use std::time::Instant;
 fn main() {
     let is_full =
         std::env::args().any(|arg| arg == "--bench") && !std::env::args().any(|arg| arg == "--test");
-    let (pages, requests) = if is_full { (10_000_000, 20_000_000) } else { (10_000, 1_000) };
+    let (pages, requests) = if is_full { (10_000_000, 20_000_000) } else { (64_000, 1_000) };
     let variants = ["zipf:theta=0", "zipf:theta=0.5", "zipf:theta=1.5", "zipf:theta=5"];
     let names = GeneratorConfig::registry().names().filter(|name| *name != "switch");
     for text in names.chain(variants) {
