@@ -15,7 +15,7 @@ use fulgurite_device::Caps;
 use fulgurite_engine::sharded::pages_of_shard;
 use fulgurite_engine::{Durability, Options, PlaceConfig, TornPages};
 use fulgurite_ftl::Collect;
-use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
+use fulgurite_pool::{PoolConfig, PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
 use std::path::PathBuf;
 
 /// A description of one run.
@@ -351,6 +351,16 @@ impl Run {
     /// Whether the run uses a real drive, which no other run may use meanwhile.
     pub fn is_real(&self) -> bool {
         self.stack.device.is_real()
+    }
+}
+
+impl PoolStage {
+    /// Returns the configuration of the pool, with its policies as they start.
+    pub(crate) fn config(&self) -> Result<PoolConfig, StackError> {
+        let replacement = self.policies.replacement.start(self.frames)?;
+        let prefetch = self.policies.prefetch.start()?;
+        let write_back = self.write_back.batches.clone();
+        Ok(PoolConfig { prefetch, ..PoolConfig::new(self.frames, self.page_bytes, replacement, write_back) })
     }
 }
 

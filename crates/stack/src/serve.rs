@@ -17,7 +17,7 @@ use crate::open::Boxed;
 use crate::run::{Load, PoolStage};
 use crate::{Column, Row, Run, StackError};
 use fulgurite_base::{Histogram, Nanos, Summary};
-use fulgurite_pool::{PoolConfig, PooledDevice};
+use fulgurite_pool::PooledDevice;
 use fulgurite_ssd::DriveState;
 use fulgurite_workload::Op;
 use std::time::{Duration, Instant};
@@ -54,13 +54,8 @@ impl Served {
 impl PoolStage {
     /// Puts the pool before a drive.
     fn before(&self, drive: AnyDrive) -> Result<AnyDrive, StackError> {
-        let replacement = self.policies.replacement.start(self.frames)?;
-        let config = PoolConfig {
-            prefetch: self.policies.prefetch.start()?,
-            ..PoolConfig::new(self.frames, self.page_bytes, replacement, self.write_back.batches.clone())
-        };
-        let device =
-            PooledDevice::new(drive, config).map_err(|error| StackError::request(error.to_string()))?;
+        let device = PooledDevice::new(drive, self.config()?)
+            .map_err(|error| StackError::request(error.to_string()))?;
         Ok(Box::new(device))
     }
 }

@@ -8,7 +8,7 @@ use fulgurite_stack::settings::{self, Workloads};
 use fulgurite_stack::{Column, Command as Runs, Load, Progress, Row, Run, StackError};
 use fulgurite_workload::Op;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A drive so small that a few thousand writes make it collect garbage. Its flush takes no time, because a replay ends
 /// with a flush and a served drive does not.
@@ -110,12 +110,7 @@ fn its_pool_decides_as_that_of_a_pool_run() {
             [("device", DRIVE), ("frames", "50"), ("write_back", write_back), ("replacement", "cflru")];
         let pages = run(&values).unwrap().stack.pages() / 4;
         let requests = requests(pages);
-        let trace = requests.iter().fold(String::new(), |mut trace, (op, page)| {
-            writeln!(trace, "{} {page}", if *op == Op::Read { "R" } else { "W" }).unwrap();
-            trace
-        });
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("served-{}.txt", &write_back[..3]));
-        std::fs::write(&path, trace).unwrap();
+        let path = trace(&requests, &write_back[..3]);
         let pool = [("workload", path.to_str().unwrap()), ("format", "page-ops"), ("users", "1")];
         let pool = values.into_iter().chain(pool).collect();
         let pool = settings::run(Runs::Pool, &pool, &mut Workloads::default()).unwrap();
@@ -161,6 +156,17 @@ fn requests(pages: u64) -> Vec<(Op, u64)> {
     (0..6_000).map(|_| request()).collect()
 }
 
+/// Writes the requests to a trace of the format `page-ops`, and returns its path.
+fn trace(requests: &[(Op, u64)], name: &str) -> PathBuf {
+    let trace = requests.iter().fold(String::new(), |mut trace, (op, page)| {
+        writeln!(trace, "{} {page}", if *op == Op::Read { "R" } else { "W" }).unwrap();
+        trace
+    });
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("served-{name}.txt"));
+    std::fs::write(&path, trace).unwrap();
+    path
+}
+
 /// Serves the requests one after the other, and returns the row at the end.
 fn serve(values: &[(&str, &str)], requests: &[(Op, u64)]) -> Row {
     let Served { mut device, mut statistics } = Served::open(&run(values).unwrap()).unwrap();
@@ -193,12 +199,7 @@ fn its_row_is_that_of_a_replay_of_the_same_requests() {
         let values = [("device", DRIVE), ("layer", layer)];
         let pages = run(&values).unwrap().stack.pages();
         let requests = requests(pages);
-        let trace = requests.iter().fold(String::new(), |mut trace, (op, page)| {
-            writeln!(trace, "{} {page}", if *op == Op::Read { "R" } else { "W" }).unwrap();
-            trace
-        });
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("served-{}.txt", &layer[..3]));
-        std::fs::write(&path, trace).unwrap();
+        let path = trace(&requests, &layer[..3]);
         let replayed = [
             ("workload", path.to_str().unwrap()),
             ("format", "page-ops"),

@@ -21,7 +21,7 @@ use crate::workload::{Altered, Requests};
 use crate::{Column, Progress, Row, Run, StackError};
 use fulgurite_base::{Histogram, Lpn, Nanos, PageId};
 use fulgurite_device::{Arena, Executor, Handle, Meter, Operation};
-use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters, WriteGuard};
+use fulgurite_pool::{BufferPool, PoolCounters, WriteGuard};
 use fulgurite_workload::Op;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -154,12 +154,7 @@ impl PoolRun<'_> {
         let PoolRun { run, requested, stage } = self;
         let start = Instant::now();
         let executor = Executor::with_cores(device, stage.cores);
-        let replacement = stage.policies.replacement.start(stage.frames)?;
-        let config = PoolConfig {
-            prefetch: stage.policies.prefetch.start()?,
-            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.write_back.batches.clone())
-        };
-        let pool = BufferPool::new(executor.handle(), config)
+        let pool = BufferPool::new(executor.handle(), stage.config()?)
             .map_err(|error| StackError::request(error.to_string()))?;
         let mut measured = self.run_users(&executor, &pool, progress)?;
         // Read the counts before the final flush, so that they include only the effects of requests.
