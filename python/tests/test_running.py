@@ -1,6 +1,8 @@
 """Tests runs and sweeps: results, errors, interrupts, progress."""
 
+import contextlib
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -132,8 +134,12 @@ def test_ctrl_c_ends_the_writing_of_a_trace(tmp_path, format):
 
 def threads():
     """Returns the names of this process's threads."""
-    folder = "/proc/self/task"
-    return [open(f"{folder}/{task}/comm").read().strip() for task in os.listdir(folder)]
+    names = []
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        # A thread may end between the listing and the reading of its name.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            names.append((task / "comm").read_text().strip())
+    return names
 
 
 def test_other_python_threads_continue_during_a_run():
