@@ -15,6 +15,7 @@ pub mod units;
 mod prng;
 mod spec;
 pub mod option;
+mod placement_id;
 mod config_enum;
 
 pub use error::SpecError;
@@ -22,6 +23,7 @@ pub use histogram::{Histogram, Summary};
 pub use huge_pages::advise_huge_pages;
 pub use ids::{FrameId, Lpn, Nanos, PageId, Ppn, StreamId};
 pub use option::{Choice, Declared, Entry, Form, NoOptions, Opt, OptionHelp, Registry};
+pub use placement_id::{Isolation, PlacementId};
 pub use prefetch::prefetch;
 pub use prng::Prng;
 pub use spec::{FromOption, Spec};

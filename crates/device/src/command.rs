@@ -1,6 +1,8 @@
 //! The interface of a device: its commands, completions, capabilities and errors.
 
 use crate::failure::{Doing, Failure};
+use crate::fdp::{FdpCaps, FdpLog};
+use crate::zone::{Zone, ZoneCaps, ZoneError};
 use crate::{Arena, Buffer};
 use fulgurite_base::{Lpn, Nanos, StreamId};
 use std::io;
@@ -193,6 +195,9 @@ pub enum IoError {
     /// The data that were read differ from the data that were written.
     #[error("what was read is not what was written there")]
     Corrupt,
+    /// The command breaks a rule of the device's zones.
+    #[error("{0}")]
+    Zone(ZoneError),
     /// The operating system reported an error for a command to a real drive.
     #[error("{0}")]
     System(Failure),
@@ -223,6 +228,12 @@ pub struct Caps {
     /// The number of placement streams that the device keeps apart; 1 means that placement hints have no
     /// effect.
     pub streams: u16,
+    /// Flexible data placement, if the device has it; each stream then stands for a
+    /// [`PlacementId`](fulgurite_base::PlacementId).
+    pub fdp: Option<FdpCaps>,
+    /// The zones, if the device has zones. Their pages must be written in order, and a trim of a zone resets
+    /// it.
+    pub zones: Option<ZoneCaps>,
     /// Whether written bytes can be read back. It is false if the device simulates only the timing.
     pub contents: bool,
     /// Whether [`Device::erases`] returns the erase counts of erase blocks.
@@ -288,6 +299,8 @@ impl Caps {
             durable_writes: false,
             share_pages: 0,
             streams: 1,
+            fdp: None,
+            zones: None,
             contents: true,
             erase_counts: false,
             erase_pages: 0,
@@ -310,6 +323,18 @@ pub trait Device {
     /// Returns the number of erases of the erase block that holds `lpn`. It is `None` if the page was never
     /// written or [`Caps::erase_counts`] is false.
     fn erases(&self, _lpn: Lpn) -> Option<u64> {
+        None
+    }
+
+    /// Returns the statistics and events of flexible data placement; `None` if [`Caps::fdp`] is `None`.
+    fn fdp_log(&self) -> Option<FdpLog> {
+        None
+    }
+
+    /// Returns the zone that holds `lpn`, as the commands submitted so far will leave it; `None` for a
+    /// conventional page, or if [`Caps::zones`] is `None`. Commands take effect in the order of submission, so
+    /// a write at the write pointer is an append.
+    fn zone(&self, _lpn: Lpn) -> Option<Zone> {
         None
     }
 

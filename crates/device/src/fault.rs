@@ -1,6 +1,8 @@
 //! A device with injected faults. Tests use it to show that the code above a device notices faults.
 
-use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag};
+use crate::{
+    Arena, Caps, Command, Completion, Device, FdpLog, IoError, Operation, Park, QueueFull, Tag, Zone,
+};
 use fulgurite_base::{Lpn, Nanos};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -51,6 +53,14 @@ impl<D: Device> Device for FaultDevice<D> {
 
     fn erases(&self, lpn: Lpn) -> Option<u64> {
         self.inner.erases(lpn)
+    }
+
+    fn fdp_log(&self) -> Option<FdpLog> {
+        self.inner.fdp_log()
+    }
+
+    fn zone(&self, lpn: Lpn) -> Option<Zone> {
+        self.inner.zone(lpn)
     }
 
     fn register(&mut self, arena: &Arc<Arena>) {

@@ -8,6 +8,8 @@
 
 mod buffer;
 mod failure;
+mod fdp;
+mod zone;
 mod command;
 pub mod executor;
 #[cfg(feature = "conformance")]
@@ -23,5 +25,7 @@ pub use command::{
 pub use executor::{Executor, Handle, Io, Outlook, RunError, TaskId};
 pub use failure::{Doing, Failure};
 pub use fault::{Fault, FaultDevice};
+pub use fdp::{FdpCaps, FdpEvent, FdpEventKind, FdpLog};
 pub use mem::MemDevice;
 pub use meter::{Meter, MeterError};
+pub use zone::{Zone, ZoneCaps, ZoneError};

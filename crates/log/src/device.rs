@@ -72,6 +72,8 @@ impl<D: Device> LogDevice<D> {
             durable_writes: false,
             share_pages: LogConfig::SHARE_PAGES,
             streams: config.collect.placement.hints(),
+            fdp: None,
+            zones: None,
             ..below.caps().clone()
         };
         let mut layer = LogDevice {

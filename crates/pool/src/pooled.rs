@@ -83,6 +83,8 @@ impl<D: Device + 'static> PooledDevice<D> {
             durable_writes: false,
             share_pages: 0,
             streams: 1,
+            fdp: None,
+            zones: None,
             erase_counts: false,
             erase_pages: below.erase_pages / device_pages,
             ..below

@@ -100,7 +100,8 @@ impl Pace {
         let (Speed::Times(times), Some(now)) = (self.speed, self.now()) else { return };
         for (at, latency) in answers {
             let late = now.saturating_sub(at);
-            self.late += u64::from(late.0 as f64 > LATE_SHARE * latency.0 as f64);
+            // An answer that takes no time, as from a pool before the drive, would always be late.
+            self.late += u64::from(latency > Nanos::ZERO && late.0 as f64 > LATE_SHARE * latency.0 as f64);
             self.lateness.record(Nanos((late.0 as f64 / times) as u64));
         }
     }
@@ -163,8 +164,8 @@ mod tests {
         }
     }
 
-    /// The rule: an answer counts as late from a tenth of its own latency on, and lateness is told in the time of the
-    /// wall clock.
+    /// The rule: an answer that takes time counts as late from a tenth of its own latency on, and lateness is told
+    /// in the time of the wall clock.
     #[test]
     fn lateness_is_told_in_the_time_of_the_wall_clock() {
         let second = 1_000_000_000;
@@ -176,6 +177,9 @@ mod tests {
             let mean = pace.lateness.mean_ns().unwrap() / second as f64;
             assert!((mean / expected_s - 1.0).abs() < 0.05, "{mean} at {times}x");
             assert!(pace.remark().unwrap().starts_with("50 %"));
+            // An answer that takes no time is never late.
+            pace.sent([(Nanos(0), Nanos::ZERO)].into_iter());
+            assert_eq!((pace.lateness().late, pace.lateness().answers), (1, 3));
         }
         let mut pace = Pace::new(Speed::Max, Nanos(0));
         pace.sent([(Nanos(0), Nanos(0))].into_iter());

@@ -1,9 +1,12 @@
 //! Declares every parameter of the simulated drive in one table: its name on the command line, its meaning,
 //! its bounds and its notation. A preset sets all parameters; `preset:key=value` changes one of them.
 
-use fulgurite_base::option::{COUNT, COUNT_16, MICROS, SHARE, SIZE, YES_NO};
-use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, SpecError, opt, units};
-use fulgurite_device::Caps;
+use crate::zones::Zones;
+use fulgurite_base::option::{COUNT, COUNT_16, MICROS, SHARE, SIZE, YES_NO, parse_choice};
+use fulgurite_base::{
+    Choice, Declared, Form, Isolation, Nanos, Opt, PlacementId, Prng, Share, Spec, SpecError, opt, units,
+};
+use fulgurite_device::{Caps, FdpCaps, ZoneCaps};
 use fulgurite_ftl::placement::{PlacementConfig, STREAMS_AT_MOST};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Suspend;
@@ -104,6 +107,12 @@ pub struct SsdConfig {
     pub collect: Collect,
     /// Whether collection of the next victim begins while the previous victim is being erased.
     pub gc_overlap: bool,
+    /// The number of bytes in a zone; 0 for a drive without zones.
+    pub zones: u64,
+    /// The most zones that may be begun and not full at once.
+    pub active_zones: u16,
+    /// The number of bytes before the first zone, which may be written in any order.
+    pub conventional: u64,
     /// The unit of collection. Each unit has its own thresholds.
     pub gc_unit: GcUnit,
     /// How writes are spread over the units.
@@ -236,6 +245,18 @@ impl Declared for SsdConfig {
         collect_opt!(schedule, collect),
         collect_opt!(placement, collect),
         STREAMS,
+        FDP,
+        RU,
+        opt!(
+            "zones",
+            zones,
+            SIZE,
+            "size of a zone, a number of segments, written in order and reset as a whole; 0: \
+            none"
+        ),
+        opt!("active_zones", active_zones, COUNT_16, 1 => STREAMS_AT_MOST - 1,
+            "zones that may be begun and not full at once"),
+        opt!("conventional", conventional, SIZE, "space before the first zone, written in any order"),
         opt!(
             "wear_leveling",
             wear_leveling,
@@ -284,6 +305,75 @@ const STREAMS: Opt<SsdConfig> = Opt {
         Ok(())
     },
     show: |_| "1".to_owned(),
+};
+
+/// The option `fdp=handles:N`, another notation for `placement=fdp:handles=N`, or with
+/// `fdp=handles:N:persistently` for persistently isolated handles.
+const FDP: Opt<SsdConfig> = Opt {
+    key: "fdp",
+    about: "flexible data placement with so many reclaim-unit handles, initially or (handles:8:persistently) \
+            persistently isolated: short for placement=fdp",
+    written: "handles:N",
+    bounds: || Some(("handles:1".to_owned(), format!("handles:{}", PlacementId::HANDLES_AT_MOST))),
+    set: |config, text| {
+        if text == "none" {
+            return Ok(());
+        }
+        let mut parts = text.split(':');
+        let (Some("handles"), Some(handles), isolation, None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(SpecError::new(format!(
+                "`{text}` is not a kind of handles; accepted: handles:8, handles:8:initially or handles:8:persistently"
+            )));
+        };
+        let handles = COUNT_16.parse_within(handles, &1, &PlacementId::HANDLES_AT_MOST)?;
+        let isolation = match isolation {
+            Some(name) => parse_choice(name)?,
+            None => Isolation::Initially,
+        };
+        let placement = &mut config.collect.placement;
+        if *placement != PlacementConfig::ONE_STREAM {
+            return Err(SpecError::new(format!(
+                "fdp={text} does not go with placement={placement}, which chooses streams itself; accepted: one of \
+                 them"
+            )));
+        }
+        *placement = PlacementConfig::by_handles(handles, isolation);
+        Ok(())
+    },
+    show: |_| "none".to_owned(),
+};
+
+/// The option `ru=SIZE`, another notation for `pages` and `blocks`: erase blocks of so many pages that a segment,
+/// which is a reclaim unit, has this size, and about as much flash as before.
+const RU: Opt<SsdConfig> = Opt {
+    key: "ru",
+    about: "size of a reclaim unit, a segment: sets pages and blocks, and keeps the size of the flash",
+    written: SIZE.written,
+    bounds: || None,
+    set: |config, text| {
+        if text == "none" {
+            return Ok(());
+        }
+        let bytes = units::parse_size(text)?;
+        let row = u64::from(config.stripe_pages()) * u64::from(config.page_bytes);
+        let before = u64::from(config.pages) * u64::from(config.blocks);
+        let bits = u64::from(config.programmed_bits());
+        let pages = bytes / row * bits;
+        let blocks = before.checked_div(pages).unwrap_or(0);
+        let most = before.min(u64::from(u16::MAX)) / bits;
+        if !bytes.is_multiple_of(row) || pages / bits > most || blocks == 0 {
+            return Err(SpecError::new(format!(
+                "a reclaim unit of {text} does not fit this flash; accepted: a multiple of {} up to {}",
+                units::format_size(row),
+                units::format_size(row * most),
+            )));
+        }
+        (config.pages, config.blocks) = (pages as u32, blocks as u32);
+        Ok(())
+    },
+    show: |_| "none".to_owned(),
 };
 
 impl SsdConfig {
@@ -348,6 +438,11 @@ impl SsdConfig {
                 &["share_pages"],
                 "with stripe=address, where a page cannot leave its unit to share another's place",
             )?;
+        }
+        if self.zones == 0 {
+            refuse(&["active_zones", "conventional"], "without zones")?;
+        } else {
+            refuse(&["share_pages"], "with zones, whose pages are written in order")?;
         }
         if self.collect.background == 0 {
             refuse(&["gc_idle_us"], "without gc_background")?;
@@ -436,7 +531,23 @@ impl SsdConfig {
 
     /// Returns the number of logical pages: physical pages / (1 + over-provisioning).
     pub fn logical_pages(&self) -> u64 {
-        self.op.on_top_within(self.physical_pages())
+        let pages = self.op.on_top_within(self.physical_pages());
+        // A zoned drive has whole zones.
+        let (page, zone) = (u64::from(self.page_bytes), self.zones / u64::from(self.page_bytes));
+        match pages.saturating_sub(self.conventional / page).checked_div(zone) {
+            Some(zones) => self.conventional / page + zones * zone,
+            None => pages,
+        }
+    }
+
+    /// Returns the zones of the drive; `None` for a drive without zones.
+    pub(crate) fn zone_caps(&self) -> Option<ZoneCaps> {
+        let pages = |bytes: u64| u32::try_from(bytes / u64::from(self.page_bytes)).unwrap_or(u32::MAX);
+        (self.zones > 0).then(|| ZoneCaps {
+            zone_pages: pages(self.zones),
+            conventional_pages: pages(self.conventional),
+            active: self.active_zones,
+        })
     }
 
     /// Returns the bytes per second of sequential writes to an empty drive: those that its dies program, or
@@ -472,8 +583,20 @@ impl SsdConfig {
             durable_writes: false,
             // Striping by address excludes shares: a shared page stays at its physical page, even if the unit
             // of its address is another one. So the unit that holds the page could become too full.
-            share_pages: if self.in_place || self.is_by_address() { 0 } else { self.share_pages },
-            streams: self.collect.placement.hints(),
+            share_pages: if self.in_place || self.is_by_address() || self.zones > 0 {
+                0
+            } else {
+                self.share_pages
+            },
+            // A layer above a zoned drive writes each of its streams to a zone of its own.
+            streams: if self.zones > 0 { self.active_zones } else { self.collect.placement.hints() },
+            fdp: self.collect.placement.handles().map(|(handles, isolation)| FdpCaps {
+                groups: self.units(),
+                handles,
+                isolation,
+                unit_pages: self.pages_per_segment(),
+            }),
+            zones: self.zone_caps(),
             contents,
             erase_counts: !self.in_place,
             // Sequential writes are striped over the units and fill one segment of each.
@@ -520,6 +643,20 @@ impl SsdConfig {
                 "placement={placement} must know all writes beforehand, and a drive does not; accepted in gc alone"
             )));
         }
+        self.check_zones()?;
+        if placement.handles().is_some() && self.is_by_address() {
+            return Err(SpecError::new(
+                "stripe=address does not go with fdp, whose host names the reclaim group of a write; accepted: \
+                 stripe=round-robin or least-loaded",
+            ));
+        }
+        if placement.handles().is_some() && self.units() > PlacementId::GROUPS_AT_MOST {
+            return Err(SpecError::new(format!(
+                "{} units of gc_unit are too many reclaim groups for fdp; accepted: at most {}",
+                self.units(),
+                PlacementId::GROUPS_AT_MOST
+            )));
+        }
         if self.units() > 1 && !self.is_by_address() && self.write_cache == WriteCache::Volatile {
             return Err(SpecError::new(format!(
                 "stripe={} does not go with write_cache=volatile: a power cut would put pages back into units \
@@ -533,6 +670,57 @@ impl SsdConfig {
                 self.blocks, self.pages, self.op
             ))
         })
+    }
+
+    /// Refuses zones that do not fit the flash or the other parameters.
+    fn check_zones(&self) -> Result<(), SpecError> {
+        let Some(zones) = self.zone_caps() else { return Ok(()) };
+        let refuse = |why: String| Err(SpecError::new(why));
+        let size = |pages: u64| units::format_size(pages * u64::from(self.page_bytes));
+        if self.units() > 1 {
+            return refuse("a zone is spread over all dies; accepted with zones: gc_unit=drive".to_owned());
+        }
+        if self.collect.placement != PlacementConfig::ONE_STREAM {
+            return refuse(format!(
+                "placement={} does not go with zones, to which the host assigns its writes; accepted: none",
+                self.collect.placement
+            ));
+        }
+        if self.write_cache == WriteCache::Volatile {
+            return refuse(
+                "write_cache=volatile does not go with zones: a power cut would leave gaps in a zone; accepted: \
+                 protected or off"
+                    .to_owned(),
+            );
+        }
+        let segment = self.pages_per_segment();
+        let page_bytes = u64::from(self.page_bytes);
+        let is_whole = |pages: u32, bytes: u64| {
+            pages.is_multiple_of(segment) && bytes.is_multiple_of(page_bytes) && pages < u32::MAX
+        };
+        if !is_whole(zones.zone_pages, self.zones) {
+            return refuse(format!(
+                "zones={} is not a number of segments of this flash; accepted: a multiple of {}",
+                units::format_size(self.zones),
+                size(u64::from(segment))
+            ));
+        }
+        if !is_whole(zones.conventional_pages, self.conventional) {
+            return refuse(format!(
+                "conventional={} is not a number of segments of this flash; accepted: a multiple of {}",
+                units::format_size(self.conventional),
+                size(u64::from(segment))
+            ));
+        }
+        if self.logical_pages() <= u64::from(zones.conventional_pages) {
+            return refuse(format!(
+                "zones={} and conventional={} leave no zone on this flash; accepted: less than {} together",
+                units::format_size(self.zones),
+                units::format_size(self.conventional),
+                size(self.op.on_top_within(self.physical_pages()))
+            ));
+        }
+        Ok(())
     }
 
     /// Refuses flash pages and word lines that do not fit each other.
@@ -608,7 +796,13 @@ impl SsdConfig {
             segment_pages: self.pages_per_segment(),
             row_pages: self.row_pages(),
             stripe_pages: self.stripe_pages(),
-            collect: self.collect.clone(),
+            collect: match self.zone_caps() {
+                Some(caps) => {
+                    let placement = PlacementConfig::by_hints(Zones::streams(&caps));
+                    Collect { placement, ..self.collect.clone() }
+                }
+                None => self.collect.clone(),
+            },
             wear_leveling: self.wear_leveling,
             wear_gap: self.wear_gap,
             endurance: self.endurance,
@@ -639,6 +833,11 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "victim",
     "schedule",
     "streams",
+    "fdp",
+    "ru",
+    "zones",
+    "active_zones",
+    "conventional",
     "placement",
     "wear_leveling",
     "wear_gap",

@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod zones;
 mod config;
 mod layout;
 mod nand;
@@ -17,3 +18,4 @@ pub use drive::{
     Span, SpanKind, Timeline, Track, Waits,
 };
 pub use nand::NandError;
+pub use zones::Zones;

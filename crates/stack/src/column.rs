@@ -259,6 +259,10 @@ columns! {
     FlashPagesProgrammed "flash_pages_programmed" Number [less] "pages programmed into the flash";
     GcPagesCopied "gc_pages_copied" Number [gc less] "pages that garbage collection moved";
     Erases "erases" Number [gc replay less] "erased blocks or segments";
+    ReclaimUnitsReallocated "reclaim_units_reallocated" Number [less]
+        "reclaim units whose valid pages garbage collection moved, on a drive with FDP";
+    InvalidPlacementIds "invalid_placement_ids" Number [less]
+        "writes with a placement identifier that the drive does not have, on a drive with FDP";
     Waf "waf" Number [pool gc replay bench profile serve less]
         "write amplification: flash programs over the host's page writes";
     WafSteady "waf_steady" Number [gc less] "write amplification over the last half of the writes";

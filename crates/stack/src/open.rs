@@ -7,13 +7,13 @@ use crate::device::{AnyDrive, DriveConfig, Engine, FileConfig, LayerConfig, MEM_
 use crate::memo::Memo;
 use crate::progress::step;
 use crate::{Stack, StackError, Unit};
-use fulgurite_base::{Nanos, Spec, SpecError};
-use fulgurite_device::{Caps, MemDevice};
+use fulgurite_base::{Nanos, Spec, SpecError, units};
+use fulgurite_device::{Caps, MemDevice, ZoneCaps};
 use fulgurite_files::obstacle;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::{CountingSink, Ftl};
 use fulgurite_log::{Below, LogConfig, LogDevice};
-use fulgurite_ssd::{SimDrive, SsdConfig};
+use fulgurite_ssd::{SimDrive, SsdConfig, Zones};
 use fulgurite_uring::{OpenError, PsyncDevice};
 use std::path::Path;
 use std::sync::Arc;
@@ -139,7 +139,52 @@ impl Stack {
             DriveConfig::Simulated { config, .. } => config.validate()?,
             DriveConfig::Translation(_) | DriveConfig::Mem(_) => {}
         }
-        self.layer.as_ref().map_or(Ok(()), |layer| self.check_layer(layer))
+        match &self.layer {
+            Some(layer) => self.check_layer(layer),
+            None if self.engine.is_some() || self.pool.is_some() => self.refuse_bare_zones(),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a zoned drive without a layer, for what writes pages in any order.
+    pub(crate) fn refuse_bare_zones(&self) -> Result<(), StackError> {
+        let zones = self.device.simulated().and_then(|config| config.caps(true).zones);
+        if zones.is_none() || self.layer.is_some() {
+            return Ok(());
+        }
+        Err(StackError::request(format!(
+            "{} has zones, which are written in order, and pages are written in any order; accepted: a layer, like \
+             --layer log:segment=SIZE with the size of a zone",
+            self.device.label
+        )))
+    }
+
+    /// Returns why a layer does not suit the zones of a drive; `None` if it suits them.
+    fn unsuited_to_zones(&self, log: &LogConfig) -> Option<String> {
+        let ZoneCaps { zone_pages, conventional_pages, active } =
+            self.device.simulated().and_then(|config| config.caps(true).zones)?;
+        let zone_bytes = u64::from(zone_pages) * u64::from(self.device.page_bytes());
+        let streams = log.collect.placement.streams();
+        if log.segment_bytes != zone_bytes {
+            return Some(format!(
+                "segment={} is not the size of a zone; accepted: segment={}",
+                units::format_size(log.segment_bytes),
+                units::format_size(zone_bytes)
+            ));
+        }
+        if !conventional_pages.is_multiple_of(zone_pages) {
+            return Some(
+                "the conventional part is not a number of zones; accepted: conventional=0".to_owned(),
+            );
+        }
+        if streams > active {
+            return Some(format!(
+                "placement={} writes {streams} segments at once, and the drive has active_zones={active}; accepted: \
+                 active_zones={streams} or more",
+                log.collect.placement
+            ));
+        }
+        (!log.trim).then(|| "trim=no never resets a zone; accepted: trim=yes".to_owned())
     }
 
     fn check_layer(&self, layer: &LayerConfig) -> Result<(), StackError> {
@@ -147,6 +192,9 @@ impl Stack {
             StackError::request(format!("--layer {} above {}: {error}", layer.label, self.device.label))
         };
         layer.log.ftl(self.device.pages(), self.device.page_bytes()).map_err(refused)?;
+        if let Some(why) = self.unsuited_to_zones(&layer.log) {
+            return Err(refused(SpecError::new(why)));
+        }
         let given = Spec::parse(&layer.label)?;
         let idle = ["gc_hard", "urgent_us"].into_iter().find(|key| given.has(key));
         if let (Some(key), false) = (idle, layer.log.collect.schedule.has_hard_threshold()) {
@@ -313,16 +361,24 @@ fn write_layer(
     seed: u64,
 ) -> Result<(Option<Ftl>, Ftl), SpecError> {
     let shape = layer.ftl(config.logical_pages(), config.page_bytes)?;
-    let streams = config.collect.placement.hints();
+    let caps = config.caps(false);
+    let streams = caps.streams;
     let write = |below: &mut dyn FnMut(Below)| {
         layer.preconditioned(shape.clone(), config.precondition, request_pages, seed, streams, below)
     };
     let mut written = None;
     let below = SimDrive::written_before(config, |ftl| {
         let mut sink = CountingSink::default();
-        written = Some(write(&mut |operation| match operation {
-            Below::Write { first, pages, stream } => ftl.write(first, pages, stream, &mut sink),
-            Below::Trim { first, pages } => (first..first + pages).for_each(|page| ftl.trim(page)),
+        let mut zones = caps.zones.map(|caps| Zones::of(caps, ftl, |_| None));
+        written = Some(write(&mut |operation| match (operation, &mut zones) {
+            (Below::Write { first, pages, stream }, None) => ftl.write(first, pages, stream, &mut sink),
+            (Below::Trim { first, pages }, None) => ftl.trim_run(first, pages),
+            (Below::Write { first, pages, .. }, Some(zones)) => {
+                zones.write_flash(ftl, first, pages, &mut sink).expect("a layer writes zones in order");
+            }
+            (Below::Trim { first, pages }, Some(zones)) => {
+                zones.trim_flash(ftl, first, pages).expect("a layer resets whole zones");
+            }
         }));
     })?;
     // A medium that is overwritten in place has no translation layer, so only the layer above it is written

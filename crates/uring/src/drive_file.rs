@@ -297,6 +297,8 @@ impl DriveFile {
             durable_writes: true,
             share_pages: 0,
             streams: 1,
+            fdp: None,
+            zones: None,
             contents: true,
             erase_counts: false,
             erase_pages: 0,

@@ -148,6 +148,8 @@ impl CrashDevice {
             durable_writes: config.durable_writes,
             share_pages: config.share_pages,
             streams: 1,
+            fdp: None,
+            zones: None,
             contents: true,
             erase_counts: true,
             erase_pages: 0,

@@ -30,7 +30,7 @@ impl Ftl {
             let (old, context) = self.context(lpn, hint);
             let stream = self.placer.stream(&context, &self.segments);
             let unit = match self.has_units() {
-                true => self.choose(lpn, old, stream, |unit| sink.load(unit), |_| true),
+                true => self.choose(&context, old, stream, |unit| sink.load(unit), |_| true),
                 false => Some(UnitId(0)),
             };
             let unit = unit.expect("some unit has room for the page, or its old place");
@@ -193,7 +193,7 @@ impl Ftl {
         for page in 0..pages {
             let (old, context) = self.context(first + page, hint);
             let stream = self.placer.stream(&context, &self.segments);
-            let Some(unit) = self.admit_to_any(first + page, old, stream, sink) else { return page };
+            let Some(unit) = self.admit_to_any(&context, old, stream, sink) else { return page };
             let ppn = self.put(&context, old, unit, stream, sink);
             written(sink, page, ppn, old);
         }
@@ -204,7 +204,7 @@ impl Ftl {
     #[inline]
     fn admit_to_any(
         &mut self,
-        lpn: u32,
+        context: &WriteContext,
         old: Option<Ppn>,
         stream: StreamId,
         sink: &impl FlashSink,
@@ -214,7 +214,7 @@ impl Ftl {
         }
         loop {
             let serves = |unit| self.state(unit, stream).serves_writes();
-            let unit = self.choose(lpn, old, stream, |unit| sink.load(unit), serves)?;
+            let unit = self.choose(context, old, stream, |unit| sink.load(unit), serves)?;
             // Tries again if the unit refuses: opening a segment may change its state, and the unit is
             // skipped the next time.
             if self.admit(unit, stream) {

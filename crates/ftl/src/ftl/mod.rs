@@ -281,6 +281,14 @@ impl Ftl {
         }
     }
 
+    /// Seals an open segment before it is full. The next page of its stream goes to a fresh segment.
+    pub fn seal_early(&mut self, segment: SegmentId) {
+        let open = self.open.iter_mut().find(|open| **open == Some(segment));
+        if open.and_then(Option::take).is_some() {
+            self.seal(segment);
+        }
+    }
+
     /// Seals a segment, so that it can be picked as a victim.
     fn seal(&mut self, segment: SegmentId) {
         self.segments.seal(segment);

@@ -3,8 +3,9 @@
 use super::Ftl;
 use super::unit::{Unit, UnitId};
 use crate::config::Stripe;
+use crate::placement::WriteContext;
 use crate::segments::SegmentId;
-use fulgurite_base::{Ppn, StreamId};
+use fulgurite_base::{PlacementId, Ppn, StreamId};
 
 impl Ftl {
     /// Returns the units of the drive.
@@ -52,12 +53,22 @@ impl Ftl {
         UnitId(self.turn.units.divide(self.turn.row.divide(lpn).0).1)
     }
 
-    /// Chooses a unit that `serves` accepts for a host page whose physical page is `old`, on a drive of
-    /// several units. `load` returns the load of a unit. `None` if all units refuse.
+    /// Returns the unit that the host names as the reclaim group of a write; `None` if it names none, or one
+    /// that does not exist.
+    #[inline]
+    fn group(&self, hint: StreamId) -> Option<UnitId> {
+        self.config.collect.placement.handles()?;
+        let group = UnitId(u32::from(PlacementId::of(hint).group?));
+        (group.0 < self.config.units).then_some(group)
+    }
+
+    /// Chooses a unit that `serves` accepts for a host page on a drive of several units. The context is that
+    /// of the page, whose physical page is `old`. `load` returns the load of a unit. `None` if all units
+    /// refuse.
     #[inline(never)]
     pub(super) fn choose(
         &self,
-        lpn: u32,
+        &WriteContext { lpn, hint, .. }: &WriteContext,
         old: Option<Ppn>,
         stream: StreamId,
         load: impl Fn(UnitId) -> u32,
@@ -65,6 +76,10 @@ impl Ftl {
     ) -> Option<UnitId> {
         if self.config.stripe == Stripe::Address {
             return Some(self.home(lpn)).filter(|unit| serves(*unit));
+        }
+        // A full group could no longer be collected, so its pages go where the drive chooses.
+        if let Some(group) = self.group(hint).filter(|group| self.has_room(*group)) {
+            return Some(group).filter(|group| serves(*group));
         }
         let units = self.config.units;
         let open = |unit: &UnitId| self.has_room(*unit) && serves(*unit);
@@ -147,7 +162,8 @@ mod tests {
             ftl.append(lpn, stream, unit, stream, &mut CountingSink::default());
         };
         let chosen = |ftl: &Ftl, takes: &[UnitId]| {
-            ftl.choose(0, ftl.lookup(0), stream, |_| 0, |unit| takes.contains(&unit))
+            let (old, context) = ftl.context(0, stream);
+            ftl.choose(&context, old, stream, |_| 0, |unit| takes.contains(&unit))
         };
         (0..holds).for_each(|lpn| write(&mut ftl, lpn, units[0]));
         assert_eq!(chosen(&ftl, &units[..1]), None, "the other one has room");

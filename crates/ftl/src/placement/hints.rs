@@ -1,5 +1,4 @@
-//! Placement by the host's hints: multi-stream writes (NVMe directives), or flexible data placement with
-//! persistently isolated handles.
+//! Placement by the host's hints: multi-stream writes (NVMe directives).
 //!
 //! Hints beyond the number of streams wrap around. Copies stay in the stream of their segment, so that
 //! collection never mixes pages which the host separates. A decision takes O(1).

@@ -12,6 +12,7 @@
 mod policy;
 mod autostream;
 mod dac;
+mod fdp;
 mod fulgurite;
 mod hints;
 mod mida;
@@ -28,8 +29,9 @@ pub use policy::{AnyPlacement, CustomPlacement, DriveShape, PlacementPolicy, STR
 use crate::{SegmentId, SegmentTable};
 use autostream::AutoStreamConfig;
 use dac::DacConfig;
+use fdp::FdpConfig;
 use fulgurite::FulguriteConfig;
-use fulgurite_base::{Form, NoOptions, StreamId, config_enum};
+use fulgurite_base::{Form, Isolation, NoOptions, StreamId, config_enum};
 use hints::HintsConfig;
 use mida::MidaConfig;
 use midas::MidasConfig;
@@ -99,6 +101,7 @@ placements! {
     "none" None(none::NoPlacement, NoOptions) "one stream for host writes and copies alike"
     "sep-gc" SepGc(sep_gc::SepGc, NoOptions) "host writes and copies in separate streams"
     "hints" Hints(hints::Hints, HintsConfig) "a stream for every hint of the host"
+    "fdp" Fdp(fdp::Fdp, FdpConfig) "a stream for every reclaim-unit handle that the host names (FDP)"
     "dac" Dac(dac::Dac, DacConfig) "by frequency (DAC, CAT): hotter with every write, colder with every copy"
     "autostream" AutoStream(autostream::AutoStream, AutoStreamConfig) "by the decayed frequency of its chunk"
     "mida" Mida(mida::Mida, MidaConfig) "by the number of copies since the page was written"
@@ -134,10 +137,24 @@ impl PlacementConfig {
         PlacementConfig::Hints(HintsConfig { streams })
     }
 
+    /// Returns flexible data placement with these handles.
+    pub fn by_handles(handles: u16, isolation: Isolation) -> PlacementConfig {
+        PlacementConfig::Fdp(FdpConfig { handles, isolation })
+    }
+
+    /// Returns the number of reclaim-unit handles and their isolation; `None` without flexible data placement.
+    pub fn handles(&self) -> Option<(u16, Isolation)> {
+        match self {
+            PlacementConfig::Fdp(config) => Some((config.handles, config.isolation)),
+            _ => None,
+        }
+    }
+
     /// Returns the number of hint streams that are separated; 1 if hints have no effect.
     pub fn hints(&self) -> u16 {
         match self {
             PlacementConfig::Hints(config) => config.streams,
+            PlacementConfig::Fdp(config) => config.handles,
             _ => 1,
         }
     }
@@ -204,13 +221,15 @@ impl PlacementPolicy for Placer {
 mod tests {
     use super::*;
 
-    /// The rule: only placement by hints separates hint streams, as many as it was configured for; a single
-    /// stream is no placement.
+    /// The rule: only placement by hints and by handles separates hint streams, as many as it was configured
+    /// for; a single stream is no placement.
     #[test]
     fn only_placement_by_hints_separates_hints() {
         assert_eq!([1, 2, 5].map(|streams| PlacementConfig::by_hints(streams).hints()), [1, 2, 5]);
+        let by_handles = |handles| PlacementConfig::by_handles(handles, Isolation::Initially).hints();
+        assert_eq!([1, 2, 5].map(by_handles), [1, 2, 5]);
         assert_eq!(PlacementConfig::by_hints(1), PlacementConfig::ONE_STREAM);
-        for name in PlacementConfig::registry().names().filter(|name| *name != "hints") {
+        for name in PlacementConfig::registry().names().filter(|name| !["hints", "fdp"].contains(name)) {
             assert_eq!(name.parse::<PlacementConfig>().unwrap().hints(), 1, "{name}");
         }
     }

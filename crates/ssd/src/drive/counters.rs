@@ -58,6 +58,12 @@ pub struct DriveCounters {
     pub shared_pages: u64,
     /// The number of segments collected by wear leveling.
     pub leveled_segments: u64,
+    /// The number of writes with a placement identifier that the drive does not have; only with flexible data
+    /// placement.
+    pub invalid_identifiers: u64,
+    /// The number of reclaim units whose valid pages collection began to move; only with flexible data
+    /// placement.
+    pub reallocated_units: u64,
     /// The energy of all flash operations and transfers, in joules.
     pub energy_j: f64,
 }
@@ -77,6 +83,8 @@ impl DriveCounters {
             suspensions: self.suspensions - before.suspensions,
             shared_pages: self.shared_pages - before.shared_pages,
             leveled_segments: self.leveled_segments - before.leveled_segments,
+            invalid_identifiers: self.invalid_identifiers - before.invalid_identifiers,
+            reallocated_units: self.reallocated_units - before.reallocated_units,
             energy_j: self.energy_j - before.energy_j,
         }
     }
@@ -110,6 +118,8 @@ impl SimDrive {
             merged_pages: self.collectors.iter().map(|collector| collector.merged_pages).sum(),
             overlaps: performed.overlaps,
             suspensions: performed.suspensions,
+            invalid_identifiers: self.fdp.invalid_identifiers,
+            reallocated_units: self.fdp.reallocated_units,
             energy_j: self.energy_j(),
             ..counters
         }
@@ -278,6 +288,8 @@ mod tests {
             suspensions: of(9),
             shared_pages: of(10),
             leveled_segments: of(11),
+            invalid_identifiers: of(14),
+            reallocated_units: of(15),
             energy_j: of(13) as f64,
         };
         let (before, after) = (counters(|count| 100 * count), counters(|count| 101 * count));

@@ -5,8 +5,10 @@ use super::tournament::NEVER;
 use super::waits::Waits;
 use super::{HostSlot, SimDrive, Translation};
 use crate::SsdConfig;
-use fulgurite_base::{Lpn, Nanos};
-use fulgurite_device::{Buffer, Caps, Command, Completion, Device, Operation, QueueFull, ShareRun};
+use fulgurite_base::{Lpn, Nanos, PlacementId};
+use fulgurite_device::{
+    Buffer, Caps, Command, Completion, Device, FdpLog, Operation, QueueFull, ShareRun, Zone,
+};
 
 /// The bytes of a share command's list for each of its pages: the published command (SHARE, SIGMOD 2016) has
 /// 250 pairs in a block of 4 KiB.
@@ -70,11 +72,26 @@ impl Device for SimDrive {
         Nanos(self.flash.now)
     }
 
+    fn fdp_log(&self) -> Option<FdpLog> {
+        let unit_pages = u64::from(self.caps.fdp?.unit_pages);
+        let (counters, page_bytes) = (self.counters(), u64::from(self.config.page_bytes));
+        Some(FdpLog {
+            host_bytes_written: counters.host_pages_written * page_bytes,
+            media_bytes_written: counters.flash_pages_programmed * page_bytes,
+            media_bytes_erased: counters.erases * unit_pages * page_bytes,
+            events: self.fdp.newest(),
+        })
+    }
+
+    fn zone(&self, lpn: Lpn) -> Option<Zone> {
+        self.zones.as_ref()?.zone(u32::try_from(lpn.0).ok().filter(|lpn| u64::from(*lpn) < self.caps.pages)?)
+    }
+
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
         if self.unanswered >= self.config.queue_depth {
             return Err(QueueFull(command));
         }
-        let fault = command.operation.fault(&self.caps);
+        let mut fault = command.operation.fault(&self.caps);
         let none = Lpn(0);
         let bytes = |buffer: Option<Buffer>| buffer.map_or_else(Payload::none, Payload::Bytes);
         let (mut kind, lpn, pages, payload) = match command.operation {
@@ -89,9 +106,25 @@ impl Device for SimDrive {
             }
             Operation::Flush => (CommandKind::Flush, none, 0, Payload::none()),
         };
+        if let (Some(zones), None) = (&mut self.zones, &fault) {
+            let (first, pages) = (lpn.0 as u32, pages);
+            fault = match &mut kind {
+                CommandKind::Write(stream) => {
+                    zones.write(first, pages).map(|of_zone| *stream = of_zone).err()
+                }
+                CommandKind::Trim => zones.trim(first, pages).err(),
+                _ => None,
+            };
+        }
         if fault.is_some() {
             // Answers a malformed command from the read path, which changes no state.
             kind = CommandKind::Read;
+        }
+        if let CommandKind::Write(stream) = kind {
+            let id = PlacementId::of(stream);
+            if self.caps.fdp.is_some_and(|fdp| !fdp.has(id)) {
+                self.fdp.invalid(Nanos(self.flash.now), id);
+            }
         }
         let now = self.flash.now;
         if let (Translation::PageMapped(ftl), None) = (&self.translation, &fault) {

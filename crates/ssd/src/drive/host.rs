@@ -153,6 +153,9 @@ impl SimDrive {
             // or in a buffer that survives a power cut.
             CommandKind::Flush if self.flash.undo.is_none() => return self.acknowledge(command),
             CommandKind::Write(_) => self.entering.push_back(command),
+            // A power cut keeps the writes that are in the buffer, and no reset that waits. So a write enters
+            // the buffer after the resets before it.
+            CommandKind::Trim if self.zones.is_some() => self.entering.push_back(command),
             _ => {}
         }
         self.gates[0].stall(command);
@@ -166,7 +169,7 @@ impl SimDrive {
         while let Some(command) = self.entering.front().copied() {
             let entering = &mut self.commands[command as usize];
             let (lpn, pages) = (entering.lpn, entering.pages);
-            if pages > self.buffer_free {
+            if pages > self.buffer_free || matches!(entering.kind, CommandKind::Trim) {
                 return;
             }
             self.entering.pop_front();
@@ -206,7 +209,7 @@ impl SimDrive {
                 // Trims, shares and flushes wait until no earlier page waits for a unit.
                 _ if !self.waiting.is_empty() => return,
                 CommandKind::Flush => {}
-                CommandKind::Trim => self.translation.trim(lpn, pages),
+                CommandKind::Trim => self.translation.trim(lpn, pages, self.caps.zones.as_ref()),
                 // Lets the share wait for a flush, because a share must not depend on writes that a power cut
                 // could roll back.
                 CommandKind::Share if self.flash.undo.is_some() => {}
@@ -214,6 +217,10 @@ impl SimDrive {
                 CommandKind::Read => unreachable!("reads take the other path"),
             }
             self.gates[0].pass_first();
+            if self.zones.is_some() && matches!(kind, CommandKind::Trim) {
+                self.entering.pop_front();
+                self.enter();
+            }
             match kind {
                 CommandKind::Flush => self.flush(command),
                 CommandKind::Share if self.flash.undo.is_some() => self.flush(command),
@@ -237,6 +244,9 @@ impl SimDrive {
             // Returns only the room of unplaced pages; placed pages free their room when they are programmed.
             CommandKind::Write(_) if is_buffered => self.buffer_free += pages - placed,
             CommandKind::Write(_) => {
+                self.entering.pop_front();
+            }
+            CommandKind::Trim if self.zones.is_some() => {
                 self.entering.pop_front();
             }
             CommandKind::Flush if self.unplaced.is_empty() => return self.flush(command),

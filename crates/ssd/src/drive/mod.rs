@@ -26,6 +26,7 @@ mod busy;
 mod flash;
 mod collector;
 mod command;
+mod fdp;
 mod counters;
 mod state;
 mod device;
@@ -41,12 +42,14 @@ pub use state::{DriveState, Segments};
 pub use timeline::{Span, SpanKind, Timeline, Track};
 pub use waits::{Served, ServedKind, Waits};
 
+use crate::zones::Zones;
 use crate::{SsdConfig, WriteCache};
 use collector::Collector;
-use command::{InFlight, Path, take_first};
+use command::{CommandKind, InFlight, Path, take_first};
+use fdp::FdpEvents;
 use flash::{Flash, FlashOp, FlashOpKind, Next, OpId};
 use fulgurite_base::{Ppn, SpecError, StreamId};
-use fulgurite_device::{Caps, Completion, Device, Meter};
+use fulgurite_device::{Caps, Completion, Device, Meter, ZoneCaps};
 use fulgurite_ftl::precondition::{Precondition, precondition};
 use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ftl::{AfterPick, CountingSink, Ftl, FtlConfig, Gate, UnitId};
@@ -93,7 +96,7 @@ pub struct SimDrive {
     unanswered: u32,
     /// The commands that wait for a slot of the firmware, in order.
     held: VecDeque<u32>,
-    /// Writes that have no room in the buffer, in the order of the first gate's queue.
+    /// Writes that have no room in the buffer, and resets of zones before them, in the order of the first gate's queue.
     entering: VecDeque<u32>,
     /// For each logical page without a physical page for its latest bytes, the accepted write with these
     /// bytes.
@@ -111,6 +114,8 @@ pub struct SimDrive {
     served: Option<Vec<Served>>,
     timeline: Option<Box<Timeline>>,
     meter: Meter,
+    fdp: FdpEvents,
+    zones: Option<Zones>,
 }
 
 impl SimDrive {
@@ -129,6 +134,15 @@ impl SimDrive {
         seed: u64,
     ) -> Result<Option<Ftl>, SpecError> {
         SimDrive::written_before(config, |ftl| {
+            if let Some(caps) = config.zone_caps().filter(|_| config.precondition != Precondition::None) {
+                // Random writes are against the rules of zones, so the drive is written in order.
+                let mut zones = Zones::of(caps, ftl, |_| None);
+                let mut sink = CountingSink::default();
+                for lpn in 0..ftl.config().logical_pages {
+                    zones.write_flash(ftl, lpn, 1, &mut sink).expect("zones are written in order");
+                }
+                return;
+            }
             precondition(ftl, config.precondition, request_pages, seed, |ftl, lpn, pages| {
                 ftl.write(lpn, pages, StreamId::default(), &mut CountingSink::default());
             });
@@ -200,10 +214,26 @@ impl SimDrive {
             served: None,
             timeline: None,
             meter: Meter::default(),
+            fdp: FdpEvents::default(),
+            zones: None,
         };
+        drive.find_zones();
         drive.resume_collection();
         drive.watch_idleness();
         drive
+    }
+
+    /// Finds the state of every zone from the pages that are written.
+    fn find_zones(&mut self) {
+        let Some(caps) = self.caps.zones else { return };
+        let Translation::PageMapped(ftl) = &self.translation else { return };
+        let mut accepted = FxHashMap::default();
+        for (_, write) in &self.commands {
+            if let CommandKind::Write(stream) = write.kind {
+                accepted.extend((write.lpn..write.lpn + write.pages).map(|lpn| (lpn, stream)));
+            }
+        }
+        self.zones = Some(Zones::of(caps, ftl, |lpn| accepted.get(&lpn).copied()));
     }
 
     /// Continues a collection that preconditioning has left unfinished.
@@ -461,9 +491,12 @@ impl Translation {
         }
     }
 
-    fn trim(&mut self, lpn: u32, pages: u32) {
+    fn trim(&mut self, lpn: u32, pages: u32, zones: Option<&ZoneCaps>) {
         match self {
-            Translation::PageMapped(ftl) => ftl.trim_run(lpn, pages),
+            Translation::PageMapped(ftl) => match zones {
+                Some(caps) => Zones::reset(caps, ftl, lpn, pages),
+                None => ftl.trim_run(lpn, pages),
+            },
             Translation::InPlace(medium) => (lpn..lpn + pages).for_each(|lpn| medium.trim(lpn)),
         }
     }

@@ -43,6 +43,7 @@ impl SimDrive {
         self.first_epoch = self.flash.epoch;
         let waiting: u32 = self.commands.iter().map(|(_, write)| write.pages - write.placed).sum();
         self.buffer_free = self.config.write_buffer_pages() - waiting;
+        self.find_zones();
         self.look_at_all();
         (0..self.gates.len()).for_each(|unit| self.admit_to(unit));
         self.start_work();

@@ -77,9 +77,11 @@ impl SimDrive {
         let before = gate.state();
         let picked = gate.look(ftl, waiting);
         let state = gate.state();
+        let mut ahead = None;
         if self.config.gc_overlap && state.collects() && self.collectors[unit].is_only_erasing() {
             let stream = waiting.map_or_else(StreamId::default, |(lpn, hint)| ftl.stream(lpn, hint));
-            if let Some(victim) = ftl.pick_ahead(UnitId(unit as u32), stream) {
+            ahead = ftl.pick_ahead(UnitId(unit as u32), stream);
+            if let Some(victim) = ahead {
                 self.collectors[unit].begin_ahead(victim, self.flash.now);
                 self.collectors[unit].touch_dies(&mut self.flash);
             }
@@ -93,6 +95,14 @@ impl SimDrive {
                 // Touches every die of the unit: each holds a part of a new victim, and dies that had no
                 // collection work may have some again.
                 collector.touch_dies(&mut self.flash);
+            }
+        }
+        if self.caps.fdp.is_some() {
+            for victim in picked.into_iter().chain(ahead) {
+                let pages = ftl.segments().valid(victim);
+                if pages > 0 {
+                    self.fdp.reallocated(Nanos(self.flash.now), unit as u32, pages);
+                }
             }
         }
         if of_drive.is_some_and(|before| before != self.state()) {

@@ -35,6 +35,7 @@ impl Run {
                         self.stack.device.label
                     )));
                 }
+                self.stack.refuse_bare_zones()?;
                 self.stack.check_storage()?;
                 self.stack.device_pages_per(*page_bytes).map(drop)
             }
@@ -392,7 +393,10 @@ impl Stack {
     /// Refuses a device that a server of simulated drives cannot give to other programs.
     pub(crate) fn check_served(&self) -> Result<(), StackError> {
         match self.device.drive {
-            DriveConfig::Simulated { .. } | DriveConfig::Mem(_) => self.check_storage(),
+            DriveConfig::Simulated { .. } | DriveConfig::Mem(_) => {
+                self.refuse_bare_zones()?;
+                self.check_storage()
+            }
             DriveConfig::File(_) | DriveConfig::None | DriveConfig::Translation(_) => {
                 Err(StackError::request(format!(
                     "device {}: serve gives simulated drives to other programs, and `qemu-nbd` or `nbdkit file` \

@@ -1,7 +1,7 @@
 //! Observes a device during a run: its counters, checks, timeline and wear.
 
 use fulgurite_base::{Lpn, Nanos};
-use fulgurite_device::{Arena, Caps, Command, Completion, Device, MemDevice, QueueFull};
+use fulgurite_device::{Arena, Caps, Command, Completion, Device, FdpLog, MemDevice, QueueFull, Zone};
 use fulgurite_log::{LogCounters, LogDevice};
 use fulgurite_pool::{PoolCounters, PooledDevice};
 use fulgurite_ssd::{DriveCounters, DriveState, Image, Served, SimDrive, SsdConfig, Timeline};
@@ -186,6 +186,14 @@ impl Device for AnyDrive {
 
     fn erases(&self, lpn: Lpn) -> Option<u64> {
         (**self).erases(lpn)
+    }
+
+    fn fdp_log(&self) -> Option<FdpLog> {
+        (**self).fdp_log()
+    }
+
+    fn zone(&self, lpn: Lpn) -> Option<Zone> {
+        (**self).zone(lpn)
     }
 
     fn register(&mut self, arena: &Arc<Arena>) {

@@ -3,6 +3,7 @@
 use crate::device::Observed;
 use crate::{Column, Row, Stack};
 use fulgurite_base::Nanos;
+use fulgurite_device::Caps;
 use fulgurite_log::LogCounters;
 use fulgurite_ssd::DriveCounters;
 
@@ -13,12 +14,16 @@ pub(crate) struct DeviceCounts {
     layer: Option<LogCounters>,
     /// The number of logical pages of the device.
     pages: u64,
+    /// Whether the device has flexible data placement.
+    has_fdp: bool,
 }
 
 impl DeviceCounts {
     /// Reads the counts of `device`.
     pub(crate) fn of(device: &(impl Observed + ?Sized)) -> DeviceCounts {
-        DeviceCounts { drive: device.observe(), layer: device.observe_layer(), pages: device.caps().pages }
+        let Caps { pages, fdp, .. } = device.caps();
+        let has_fdp = fdp.is_some();
+        DeviceCounts { drive: device.observe(), layer: device.observe_layer(), pages: *pages, has_fdp }
     }
 
     /// Returns the counts since `before`.
@@ -27,6 +32,7 @@ impl DeviceCounts {
             drive: self.drive.zip(before.drive).map(|(now, before)| now.since(&before)),
             layer: self.layer.as_ref().zip(before.layer.as_ref()).map(|(now, before)| now.since(before)),
             pages: self.pages,
+            has_fdp: self.has_fdp,
         }
     }
 
@@ -93,6 +99,10 @@ impl DeviceCounts {
             row.set(Column::Overlaps, drive.overlaps);
             row.set(Column::Suspensions, drive.suspensions);
             row.set(Column::EnergyJ, drive.energy_j);
+        }
+        if let Some(drive) = self.drive.as_ref().filter(|_| self.has_fdp) {
+            row.set(Column::ReclaimUnitsReallocated, drive.reallocated_units);
+            row.set(Column::InvalidPlacementIds, drive.invalid_identifiers);
         }
         if let Some(layer) = &self.layer {
             row.set(Column::LayerPagesCopied, layer.copied_pages);

@@ -4,7 +4,7 @@
 use crate::device::{AnyDrive, Observed};
 use crate::execute::device_counts::DeviceCounts;
 use fulgurite_base::{Lpn, Nanos};
-use fulgurite_device::{Arena, Caps, Command, Completion, Device, Operation, QueueFull};
+use fulgurite_device::{Arena, Caps, Command, Completion, Device, FdpLog, Operation, QueueFull, Zone};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -82,6 +82,14 @@ impl Device for Watched {
 
     fn erases(&self, lpn: Lpn) -> Option<u64> {
         self.drive.borrow().erases(lpn)
+    }
+
+    fn fdp_log(&self) -> Option<FdpLog> {
+        self.drive.borrow().fdp_log()
+    }
+
+    fn zone(&self, lpn: Lpn) -> Option<Zone> {
+        self.drive.borrow().zone(lpn)
     }
 
     fn register(&mut self, arena: &std::sync::Arc<Arena>) {
