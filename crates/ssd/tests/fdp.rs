@@ -98,6 +98,20 @@ fn events_count_the_pages_that_are_moved() {
     assert!((copied..=copied + seen).contains(&pages), "{pages} of {seen} units, {copied} copied");
 }
 
+/// The rule: the erase of a reclaim unit without valid pages is no event.
+#[test]
+fn erasing_a_unit_without_pages_is_no_event() {
+    let mut drive = small("fdp=handles:2");
+    let mut completions = Vec::new();
+    for tag in 0..4 * drive.caps().pages {
+        let operation = Operation::write(Lpn(tag % drive.caps().pages), 1);
+        drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+        drive.wait(None, &mut completions);
+    }
+    assert!(drive.counters().erases > 20);
+    assert_eq!((drive.counters().reallocated_units, drive.fdp_log().unwrap().events), (0, Vec::new()));
+}
+
 /// The rule: a drive without flexible data placement has neither capabilities nor a log, and counts no events.
 #[test]
 fn other_drives_have_no_log() {

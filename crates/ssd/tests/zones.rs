@@ -13,7 +13,7 @@ fn config(options: &str) -> SsdConfig {
         channels: 2,
         blocks: 40,
         pages: 8,
-        op: Share::percent(40),
+        op: Share::percent(25),
         precondition: Precondition::None,
         ..preset::reference_e()
     };
@@ -125,6 +125,27 @@ impl Host {
     }
 }
 
+/// Checks that the flash has the written pages of each zone and no others, in segments of their own. The drive is
+/// settled.
+fn check_flash(drive: &SimDrive) {
+    let ftl = drive.ftl().unwrap();
+    let ZoneCaps { zone_pages, conventional_pages, .. } = drive.caps().zones.unwrap();
+    let mut zone_of = vec![None; ftl.segments().len() as usize];
+    for lpn in conventional_pages..drive.caps().pages as u32 {
+        let zone = drive.zone(Lpn(u64::from(lpn))).unwrap();
+        let segment = ftl.lookup(lpn).map(|ppn| ftl.segment(ppn).0 as usize);
+        assert_eq!(
+            segment.is_some(),
+            u64::from(lpn) < zone.first.0 + u64::from(zone.written),
+            "{lpn}: {zone:?}"
+        );
+        if let Some(segment) = segment {
+            let number = (lpn - conventional_pages) / zone_pages;
+            assert_eq!(*zone_of[segment].get_or_insert(number), number, "two zones in a segment");
+        }
+    }
+}
+
 /// The rule: however a host fills and resets zones, the drive copies none of their pages, and reports each
 /// zone's write pointer. Collection moves conventional pages only.
 #[test]
@@ -151,6 +172,11 @@ fn zones_are_never_copied() {
             }
             if tag % 1_000 == 0 {
                 host.check(&drive);
+                in_flight = 0;
+                drive.settle();
+                drive.drain_events();
+                drive.wait(None, &mut Vec::new());
+                check_flash(&drive);
             }
         }
         drive.settle();
@@ -205,6 +231,8 @@ fn zones_go_on_after_a_power_cut() {
             }
             host.written = reported;
             host.check(&drive);
+            drive.settle();
+            check_flash(&drive);
         }
         drive.settle();
         drive.drain_events();
