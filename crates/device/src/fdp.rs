@@ -1,9 +1,9 @@
-//! Flexible data placement (FDP, NVMe technical proposal 4146) as a host sees it: what the drive offers, its
-//! statistics and its events.
+//! Flexible data placement (FDP, NVMe technical proposal 4146) as a host sees it: the capabilities of the
+//! drive, its statistics and its events.
 
 use fulgurite_base::{Isolation, Nanos, PlacementId};
 
-/// What a drive with flexible data placement offers, as its configuration log page (20h) says it. The host
+/// The capabilities of a drive with flexible data placement, as in its configuration log page (20h). The host
 /// names a [`PlacementId`] as the stream of each write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FdpCaps {
@@ -30,7 +30,7 @@ impl FdpCaps {
 pub struct FdpEvent {
     /// The time of the event on the device's clock.
     pub at: Nanos,
-    /// What has happened.
+    /// The kind of the event.
     pub kind: FdpEventKind,
 }
 

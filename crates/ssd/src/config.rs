@@ -251,8 +251,7 @@ impl Declared for SsdConfig {
             "zones",
             zones,
             SIZE,
-            "size of a zone, a number of segments, written in order and reset as a whole; 0: \
-            none"
+            "size of a zone, a number of segments, written in order and reset as a whole; 0: none"
         ),
         opt!("active_zones", active_zones, COUNT_16, 1 => STREAMS_AT_MOST - 1,
             "zones that may be begun and not full at once"),

@@ -14,8 +14,8 @@ pub mod preset;
 
 pub use config::{GcUnit, SsdConfig, WriteCache};
 pub use drive::{
-    Busy, DieState, DriveCounters, DriveError, DriveState, Image, Segments, Served, ServedKind, SimDrive,
-    Span, SpanKind, Timeline, Track, Waits,
+    Busy, DieState, DriveCounters, DriveError, DriveState, FdpCounts, Image, Segments, Served, ServedKind,
+    SimDrive, Span, SpanKind, Timeline, Track, Waits,
 };
 pub use nand::NandError;
 pub use zones::Zones;

@@ -14,7 +14,7 @@
 
 use fulgurite_base::{Lpn, StreamId};
 use fulgurite_device::{IoError, Zone, ZoneCaps, ZoneError};
-use fulgurite_ftl::{FlashSink, Ftl, SegmentState};
+use fulgurite_ftl::{FlashSink, Ftl, SegmentId};
 
 /// The zones of a drive.
 #[derive(Clone, Debug)]
@@ -153,11 +153,8 @@ impl Zones {
             let end = (first + caps.zone_pages).min(lpn + pages);
             let last = (first..end).rev().find_map(|lpn| ftl.lookup(lpn)).map(|ppn| ftl.segment(ppn));
             ftl.trim_run(first, end - first);
-            if let Some(open) = last.filter(|last| {
-                first >= caps.conventional_pages
-                    && ftl.segments().state(*last) == SegmentState::Open
-                    && ftl.segments().written(*last) < ftl.config().segment_pages
-            }) {
+            let is_cut_short = |last: &SegmentId| ftl.segments().written(*last) < ftl.config().segment_pages;
+            if let Some(open) = last.filter(|last| first >= caps.conventional_pages && is_cut_short(last)) {
                 ftl.seal_early(open);
             }
         }

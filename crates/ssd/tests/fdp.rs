@@ -67,8 +67,8 @@ fn the_host_reads_events() {
     let writes = 20 * drive.caps().pages;
     write(&mut drive, writes, |_| StreamId(1));
     let (counters, log) = (drive.counters(), drive.fdp_log().unwrap());
-    assert_eq!(counters.invalid_identifiers, 2);
-    assert!(counters.reallocated_units > FdpLog::EVENTS_AT_MOST as u64);
+    assert_eq!(counters.fdp.unwrap().invalid_identifiers, 2);
+    assert!(counters.fdp.unwrap().reallocated_units > FdpLog::EVENTS_AT_MOST as u64);
     assert_eq!(log.events.len(), FdpLog::EVENTS_AT_MOST);
     assert!(log.events.is_sorted_by_key(|event| event.at));
     let moved = |kind: &FdpEventKind| matches!(kind, FdpEventKind::MediaReallocated { group: 0, pages: 1.. });
@@ -87,11 +87,13 @@ fn events_count_the_pages_that_are_moved() {
         drive.wait(None, &mut completions);
         drive.drain_events();
         let events = drive.fdp_log().unwrap().events;
-        for event in events.iter().rev().take((drive.counters().reallocated_units - seen) as usize) {
+        for event in
+            events.iter().rev().take((drive.counters().fdp.unwrap().reallocated_units - seen) as usize)
+        {
             let FdpEventKind::MediaReallocated { pages: valid, .. } = event.kind else { panic!("{event:?}") };
             pages += u64::from(valid);
         }
-        seen = drive.counters().reallocated_units;
+        seen = drive.counters().fdp.unwrap().reallocated_units;
     }
     assert!(seen > 50);
     let copied = drive.counters().gc_pages_copied;
@@ -109,7 +111,10 @@ fn erasing_a_unit_without_pages_is_no_event() {
         drive.wait(None, &mut completions);
     }
     assert!(drive.counters().erases > 20);
-    assert_eq!((drive.counters().reallocated_units, drive.fdp_log().unwrap().events), (0, Vec::new()));
+    assert_eq!(
+        (drive.counters().fdp.unwrap().reallocated_units, drive.fdp_log().unwrap().events),
+        (0, Vec::new())
+    );
 }
 
 /// The rule: a drive without flexible data placement has neither capabilities nor a log, and counts no events.
@@ -119,7 +124,7 @@ fn other_drives_have_no_log() {
     let writes = 4 * drive.caps().pages;
     write(&mut drive, writes, |tag| StreamId((tag % 7) as u16));
     assert_eq!((drive.caps().fdp, drive.fdp_log()), (None, None));
-    assert_eq!((drive.counters().reallocated_units, drive.counters().invalid_identifiers), (0, 0));
+    assert_eq!(drive.counters().fdp, None);
 }
 
 /// The rule: `fdp` and `ru` are short for other options, and are refused where they would not work.

@@ -146,10 +146,14 @@ impl Stack {
         }
     }
 
+    /// Returns the zones of the drive below; `None` if it has none.
+    fn zones(&self) -> Option<ZoneCaps> {
+        self.device.simulated()?.caps(true).zones
+    }
+
     /// Refuses a zoned drive without a layer, for what writes pages in any order.
     pub(crate) fn refuse_bare_zones(&self) -> Result<(), StackError> {
-        let zones = self.device.simulated().and_then(|config| config.caps(true).zones);
-        if zones.is_none() || self.layer.is_some() {
+        if self.zones().is_none() || self.layer.is_some() {
             return Ok(());
         }
         Err(StackError::request(format!(
@@ -161,8 +165,7 @@ impl Stack {
 
     /// Returns why a layer does not suit the zones of a drive; `None` if it suits them.
     fn unsuited_to_zones(&self, log: &LogConfig) -> Option<String> {
-        let ZoneCaps { zone_pages, conventional_pages, active } =
-            self.device.simulated().and_then(|config| config.caps(true).zones)?;
+        let ZoneCaps { zone_pages, conventional_pages, active } = self.zones()?;
         let zone_bytes = u64::from(zone_pages) * u64::from(self.device.page_bytes());
         let streams = log.collect.placement.streams();
         if log.segment_bytes != zone_bytes {

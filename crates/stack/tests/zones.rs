@@ -81,6 +81,11 @@ fn events_of_placement_are_columns() {
         let row = run(Command::Replay, &values).unwrap();
         (row.number(Column::ReclaimUnitsReallocated), row.number(Column::InvalidPlacementIds))
     };
+    // Above a layer too, the columns are those of the drive.
+    let device = "reference-e:channels=4,planes=2,blocks=96,pages=32,op=15%,write_buffer=2MiB,fdp=handles:8";
+    let layer = "log:segment=4MiB,op=30%,placement=sepbit";
+    let values = [("workload", "zipf"), ("device", device), ("layer", layer), ("ops", "4K"), ("users", "8")];
+    assert_eq!(run(Command::Replay, &values).unwrap().number(Column::InvalidPlacementIds), Some(0.0));
     assert_eq!(of(""), (None, None));
     assert_eq!(of(",streams=2"), (None, None));
     let (moved, invalid) = of(",fdp=handles:3");

@@ -1,6 +1,7 @@
 //! The counters of a drive, and its self-check.
 
 use super::command::InFlight;
+use super::fdp::{FdpCounts, FdpEvents};
 use super::{SimDrive, Translation};
 use crate::SsdConfig;
 use crate::nand::NandError;
@@ -58,12 +59,8 @@ pub struct DriveCounters {
     pub shared_pages: u64,
     /// The number of segments collected by wear leveling.
     pub leveled_segments: u64,
-    /// The number of writes with a placement identifier that the drive does not have; only with flexible data
-    /// placement.
-    pub invalid_identifiers: u64,
-    /// The number of reclaim units whose valid pages collection began to move; only with flexible data
-    /// placement.
-    pub reallocated_units: u64,
+    /// The events of flexible data placement; `None` without it.
+    pub fdp: Option<FdpCounts>,
     /// The energy of all flash operations and transfers, in joules.
     pub energy_j: f64,
 }
@@ -83,8 +80,7 @@ impl DriveCounters {
             suspensions: self.suspensions - before.suspensions,
             shared_pages: self.shared_pages - before.shared_pages,
             leveled_segments: self.leveled_segments - before.leveled_segments,
-            invalid_identifiers: self.invalid_identifiers - before.invalid_identifiers,
-            reallocated_units: self.reallocated_units - before.reallocated_units,
+            fdp: self.fdp.zip(before.fdp).map(|(now, before)| now.since(&before)),
             energy_j: self.energy_j - before.energy_j,
         }
     }
@@ -118,8 +114,7 @@ impl SimDrive {
             merged_pages: self.collectors.iter().map(|collector| collector.merged_pages).sum(),
             overlaps: performed.overlaps,
             suspensions: performed.suspensions,
-            invalid_identifiers: self.fdp.invalid_identifiers,
-            reallocated_units: self.fdp.reallocated_units,
+            fdp: self.fdp.as_ref().map(FdpEvents::counts),
             energy_j: self.energy_j(),
             ..counters
         }
@@ -288,8 +283,7 @@ mod tests {
             suspensions: of(9),
             shared_pages: of(10),
             leveled_segments: of(11),
-            invalid_identifiers: of(14),
-            reallocated_units: of(15),
+            fdp: Some(FdpCounts { invalid_identifiers: of(14), reallocated_units: of(15) }),
             energy_j: of(13) as f64,
         };
         let (before, after) = (counters(|count| 100 * count), counters(|count| 101 * count));

@@ -79,7 +79,7 @@ impl Device for SimDrive {
             host_bytes_written: counters.host_pages_written * page_bytes,
             media_bytes_written: counters.flash_pages_programmed * page_bytes,
             media_bytes_erased: counters.erases * unit_pages * page_bytes,
-            events: self.fdp.newest(),
+            events: self.fdp.as_ref()?.newest(),
         })
     }
 
@@ -107,10 +107,10 @@ impl Device for SimDrive {
             Operation::Flush => (CommandKind::Flush, none, 0, Payload::none()),
         };
         if let (Some(zones), None) = (&mut self.zones, &fault) {
-            let (first, pages) = (lpn.0 as u32, pages);
-            fault = match &mut kind {
-                CommandKind::Write(stream) => {
-                    zones.write(first, pages).map(|of_zone| *stream = of_zone).err()
+            let first = lpn.0 as u32;
+            fault = match kind {
+                CommandKind::Write(_) => {
+                    zones.write(first, pages).map(|of_zone| kind = CommandKind::Write(of_zone)).err()
                 }
                 CommandKind::Trim => zones.trim(first, pages).err(),
                 _ => None,
@@ -120,10 +120,10 @@ impl Device for SimDrive {
             // Answers a malformed command from the read path, which changes no state.
             kind = CommandKind::Read;
         }
-        if let CommandKind::Write(stream) = kind {
+        if let (Some(events), Some(fdp), CommandKind::Write(stream)) = (&mut self.fdp, &self.caps.fdp, kind) {
             let id = PlacementId::of(stream);
-            if self.caps.fdp.is_some_and(|fdp| !fdp.has(id)) {
-                self.fdp.invalid(Nanos(self.flash.now), id);
+            if !fdp.has(id) {
+                events.invalid(Nanos(self.flash.now), id);
             }
         }
         let now = self.flash.now;

@@ -37,6 +37,7 @@ mod units;
 
 pub use busy::{Busy, DieState};
 pub use counters::{DriveCounters, DriveError};
+pub use fdp::FdpCounts;
 pub use image::Image;
 pub use state::{DriveState, Segments};
 pub use timeline::{Span, SpanKind, Timeline, Track};
@@ -96,7 +97,8 @@ pub struct SimDrive {
     unanswered: u32,
     /// The commands that wait for a slot of the firmware, in order.
     held: VecDeque<u32>,
-    /// Writes that have no room in the buffer, and resets of zones before them, in the order of the first gate's queue.
+    /// Writes that have no room in the buffer, and resets of zones among them, in the order of the first gate's
+    /// queue.
     entering: VecDeque<u32>,
     /// For each logical page without a physical page for its latest bytes, the accepted write with these
     /// bytes.
@@ -114,7 +116,9 @@ pub struct SimDrive {
     served: Option<Vec<Served>>,
     timeline: Option<Box<Timeline>>,
     meter: Meter,
-    fdp: FdpEvents,
+    /// The events for a host that names reclaim-unit handles; `None` without flexible data placement.
+    fdp: Option<FdpEvents>,
+    /// The zones; `None` for a drive without zones.
     zones: Option<Zones>,
 }
 
@@ -177,6 +181,7 @@ impl SimDrive {
         let mut flash = Flash::new(&config, ftl.as_ref(), HOST_SLOTS, contents);
         let buffer_pages = config.write_buffer_pages();
         let caps = config.caps(contents);
+        let fdp = caps.fdp.map(|_| FdpEvents::default());
         let is_volatile = config.write_cache == WriteCache::Volatile;
         flash.undo = is_volatile.then(Default::default);
         let units = || (0..config.units()).map(UnitId);
@@ -214,7 +219,7 @@ impl SimDrive {
             served: None,
             timeline: None,
             meter: Meter::default(),
-            fdp: FdpEvents::default(),
+            fdp,
             zones: None,
         };
         drive.find_zones();

@@ -97,11 +97,11 @@ impl SimDrive {
                 collector.touch_dies(&mut self.flash);
             }
         }
-        if self.caps.fdp.is_some() {
+        if let Some(events) = &mut self.fdp {
             for victim in picked.into_iter().chain(ahead) {
                 let pages = ftl.segments().valid(victim);
                 if pages > 0 {
-                    self.fdp.reallocated(Nanos(self.flash.now), unit as u32, pages);
+                    events.reallocated(Nanos(self.flash.now), unit as u32, pages);
                 }
             }
         }

@@ -3,7 +3,6 @@
 use crate::device::Observed;
 use crate::{Column, Row, Stack};
 use fulgurite_base::Nanos;
-use fulgurite_device::Caps;
 use fulgurite_log::LogCounters;
 use fulgurite_ssd::DriveCounters;
 
@@ -14,16 +13,12 @@ pub(crate) struct DeviceCounts {
     layer: Option<LogCounters>,
     /// The number of logical pages of the device.
     pages: u64,
-    /// Whether the device has flexible data placement.
-    has_fdp: bool,
 }
 
 impl DeviceCounts {
     /// Reads the counts of `device`.
     pub(crate) fn of(device: &(impl Observed + ?Sized)) -> DeviceCounts {
-        let Caps { pages, fdp, .. } = device.caps();
-        let has_fdp = fdp.is_some();
-        DeviceCounts { drive: device.observe(), layer: device.observe_layer(), pages: *pages, has_fdp }
+        DeviceCounts { drive: device.observe(), layer: device.observe_layer(), pages: device.caps().pages }
     }
 
     /// Returns the counts since `before`.
@@ -32,7 +27,6 @@ impl DeviceCounts {
             drive: self.drive.zip(before.drive).map(|(now, before)| now.since(&before)),
             layer: self.layer.as_ref().zip(before.layer.as_ref()).map(|(now, before)| now.since(before)),
             pages: self.pages,
-            has_fdp: self.has_fdp,
         }
     }
 
@@ -100,9 +94,9 @@ impl DeviceCounts {
             row.set(Column::Suspensions, drive.suspensions);
             row.set(Column::EnergyJ, drive.energy_j);
         }
-        if let Some(drive) = self.drive.as_ref().filter(|_| self.has_fdp) {
-            row.set(Column::ReclaimUnitsReallocated, drive.reallocated_units);
-            row.set(Column::InvalidPlacementIds, drive.invalid_identifiers);
+        if let Some(fdp) = self.drive.as_ref().and_then(|drive| drive.fdp) {
+            row.set(Column::ReclaimUnitsReallocated, fdp.reallocated_units);
+            row.set(Column::InvalidPlacementIds, fdp.invalid_identifiers);
         }
         if let Some(layer) = &self.layer {
             row.set(Column::LayerPagesCopied, layer.copied_pages);
