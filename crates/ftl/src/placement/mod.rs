@@ -23,6 +23,7 @@ pub mod oracle;
 mod sep_gc;
 mod sepbit;
 mod two_r;
+mod warcip;
 
 pub use policy::{AnyPlacement, CustomPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 
@@ -39,6 +40,7 @@ use oracle::OracleConfig;
 use sepbit::SepBitConfig;
 use std::any::Any;
 use two_r::TwoRConfig;
+use warcip::WarcipConfig;
 
 macro_rules! placements {
     ($($name:literal $variant:ident($policy:ty, $options:ty) $about:literal)*) => {
@@ -105,6 +107,7 @@ placements! {
     "dac" Dac(dac::Dac, DacConfig) "by frequency (DAC, CAT): hotter with every write, colder with every copy"
     "autostream" AutoStream(autostream::AutoStream, AutoStreamConfig) "by the decayed frequency of its chunk"
     "mida" Mida(mida::Mida, MidaConfig) "by the number of copies since the page was written"
+    "warcip" Warcip(warcip::Warcip, WarcipConfig) "by the nearest mean of rewrite intervals, in clusters"
     "sepbit" SepBit(sepbit::SepBit, SepBitConfig) "by the lifespan of the overwritten copy, and by age"
     "midas" Midas(midas::Midas, MidasConfig) "a chain of groups, sized by a model of page lifetimes"
     "fulgurite" Fulgurite(fulgurite::Fulgurite, FulguriteConfig)
