@@ -16,6 +16,7 @@ mod fdp;
 mod fulgurite;
 mod hints;
 mod mida;
+mod nodap;
 mod none;
 mod runaway;
 pub mod midas;
@@ -36,6 +37,7 @@ use fulgurite_base::{Form, Isolation, NoOptions, StreamId, config_enum};
 use hints::HintsConfig;
 use mida::MidaConfig;
 use midas::MidasConfig;
+use nodap::NodapConfig;
 use oracle::OracleConfig;
 use sepbit::SepBitConfig;
 use std::any::Any;
@@ -114,6 +116,8 @@ placements! {
         "Fulgurite's own: by the remaining lifetime of similar pages, two bytes a page; for hazard victims"
     "2r" TwoR(two_r::TwoR, TwoRConfig) "copies apart, in rounds; the host fills their last segment; for 2r victims"
     "oracle" Oracle(oracle::Oracle, OracleConfig) "by the true time of invalidation; gc only"
+    "nodap" Nodap(nodap::Nodap, NodapConfig)
+        "by the true time of invalidation, in groups collected after all pages died; for greedy victims; gc only"
 }
 
 impl PlacementConfig {
@@ -128,7 +132,7 @@ impl PlacementConfig {
     pub fn needs_future(&self) -> bool {
         match self {
             PlacementConfig::Custom(custom) => custom.needs_future(),
-            _ => matches!(self, PlacementConfig::Oracle(_)),
+            _ => matches!(self, PlacementConfig::Oracle(_) | PlacementConfig::Nodap(_)),
         }
     }
 

@@ -17,9 +17,9 @@ pub(super) type Setup = BTreeMap<&'static str, String>;
 pub(super) const TRIED: [&str; 6] = ["write_back", "replacement", "prefetch", "placement", "victim", "page"];
 
 /// The replacement policies that are tried only if the user names them. The first scans its whole window on
-/// each miss. The next two need erase counts, which no real drive reports. The last two need to know the
+/// each miss. The next two need erase counts, which no real drive reports. The others need to know the
 /// future.
-pub(super) const LEFT_OUT: [&str; 5] = ["cflru-c", "cflru-e", "dl-cflru-e", "belady", "oracle"];
+pub(super) const LEFT_OUT: [&str; 6] = ["cflru-c", "cflru-e", "dl-cflru-e", "belady", "oracle", "nodap"];
 
 /// A setting with the values to try.
 #[derive(Clone, Debug)]
