@@ -475,7 +475,7 @@ columns! {
         "measurements, predictions and changes of the placement policy, with --explain";
     // These columns are the cost of the execution.
     CpuNsPerOp "cpu_ns_per_op" Number [cost less]
-        "CPU time of this machine for a transaction, in nanoseconds";
+        "CPU time of this machine for a transaction, or in gc for a host page write with its copies, in nanoseconds";
     SimWallS "sim_wall_s" Number [cost] "time on this machine's clock that the run took, in seconds";
     SimOpsS "sim_ops_s" Number [cost] "requests simulated per second on this machine";
     PeakRssBytes "peak_rss_bytes" Bytes [cost] "most memory of the process";

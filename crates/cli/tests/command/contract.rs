@@ -108,6 +108,7 @@ fn gc_gives_rows_of_intervals_and_groups() {
     let sum =
         |rows: &[Value], column: &str| rows.iter().map(|row| row[column].as_u64().unwrap()).sum::<u64>();
     let whole = folder.rows(&format!("gc fio-h --placement sepbit {SMALL}"));
+    has(&whole[0], &["cpu_ns_per_op", "sim_wall_s", "sim_ops_s"]);
     let stretches = folder.rows(&format!("gc fio-h --placement sepbit --interval 7K {SMALL}"));
     assert_eq!(stretches.len(), 4, "what is left is less than half a stretch");
     for row in &stretches {

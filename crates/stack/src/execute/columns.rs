@@ -2,6 +2,7 @@
 
 use crate::run::{ChosenWriteBack, Policies, STORES_OWN};
 use crate::{Column, Command, Row, Run, StackError, memory};
+use fulgurite_base::Nanos;
 use fulgurite_pool::{PoolCounters, WriteBack};
 use std::time::{Duration, Instant};
 
@@ -59,8 +60,20 @@ pub(crate) fn set_pool(row: &mut Row, counters: &PoolCounters) {
     row.set(Column::Rescued, counters.rescued);
 }
 
-/// Sets the three columns about the cost of the simulator. Only these columns differ from one execution to
-/// the next. `read_for` is the time that reading the trace took; the runs of a grid share this work.
+/// Returns the CPU time of this thread. `None` if the system does not report it.
+#[cfg(unix)]
+pub(super) fn thread_cpu() -> Option<Nanos> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Some(Nanos(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?))
+}
+
+#[cfg(not(unix))]
+pub(super) fn thread_cpu() -> Option<Nanos> {
+    None
+}
+
+/// Sets the three columns about the cost of the simulator. Only these columns and the CPU time differ from one
+/// execution to the next. `read_for` is the time that reading the trace took; the runs of a grid share this work.
 pub(crate) fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
     let seconds = (start.elapsed() + read_for).as_secs_f64();
     row.set(Column::SimWallS, seconds);

@@ -1,6 +1,7 @@
 //! Defines the types and errors that the modules of a benchmark run share.
 
 use super::watched::{Seen, Watcher};
+use crate::execute::columns::thread_cpu;
 use crate::run::{Benchmarked, EngineStage};
 use crate::{Run, StackError, memory};
 use fulgurite_base::Nanos;
@@ -40,18 +41,6 @@ impl Counted {
         let commits_across = store.commits_across();
         Counted { seen: watcher.look(), statistics: store.statistics(), commits_across, cpu: thread_cpu() }
     }
-}
-
-/// Returns the CPU time of this thread. `None` if the system does not report it.
-#[cfg(unix)]
-fn thread_cpu() -> Option<Nanos> {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Some(Nanos(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?))
-}
-
-#[cfg(not(unix))]
-fn thread_cpu() -> Option<Nanos> {
-    None
 }
 
 /// Returns the error of a benchmark on `device`. It is an error of the settings if other settings could work,

@@ -12,7 +12,7 @@ mod observer;
 mod census;
 mod series;
 
-use super::columns::set_cost;
+use super::columns::{set_cost, thread_cpu};
 use crate::device::TranslationConfig;
 use crate::progress::{self, step};
 use crate::run::{Requested, Rows};
@@ -162,7 +162,7 @@ impl GcRun<'_> {
                 ftl.foresee(future);
             }
         }
-        let start = Instant::now();
+        let (start, cpu_before) = (Instant::now(), thread_cpu());
         let filling = step("filling the logical space", u64::from(config.logical_pages));
         let mut sink = CountingSink::default();
         for lpn in 0..config.logical_pages {
@@ -182,6 +182,7 @@ impl GcRun<'_> {
         let requests = bound.requests(self.run.seed)?;
         let altered = requests.altered();
         self.perform_all(&mut counted, requests)?;
+        let cpu = thread_cpu().zip(cpu_before).map(|(now, before)| (now.0 - before.0) as f64);
         self.check(&counted.ftl, &counted.sink)?;
         let counts = counted.counts();
         let Counted { ftl, observers: Observers { half, census, series }, .. } = counted;
@@ -201,6 +202,7 @@ impl GcRun<'_> {
         if self.run.measure.rows == Rows::Explained {
             row.set(Column::Explanation, explanation(&ftl));
         }
+        row.set_some(Column::CpuNsPerOp, cpu.map(|cpu| cpu / ftl.counters().host_pages as f64));
         set_cost(&mut row, start, bound.read_for, ftl.counters().host_pages);
         Ok(vec![row])
     }
