@@ -1,6 +1,7 @@
 //! Runs studies of storage stacks: grids of runs, tables of their result rows, and HTML reports.
 
 mod change;
+mod seeds;
 pub mod grid;
 pub mod table;
 #[cfg(feature = "parquet")]

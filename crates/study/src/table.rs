@@ -1,6 +1,7 @@
 //! Defines the result of every command: a table of flat rows, and its formats for programs and pipes. All
 //! columns have one fixed order. A table has each column in which at least one row has a value.
 
+use crate::seeds::{Summary, varying_axes};
 use fulgurite_stack::{Column, Command, Row, Value};
 use serde_json::{Map, Number};
 use std::fmt::Write as _;
@@ -20,9 +21,7 @@ impl Table {
 
     /// Returns the axes whose values differ between the rows.
     pub(crate) fn varying_axes(&self) -> impl Iterator<Item = Column> {
-        Column::all()
-            .filter(|column| column.is_axis())
-            .filter(|column| self.rows.iter().any(|row| row.get(*column) != self.rows[0].get(*column)))
+        varying_axes(&self.rows)
     }
 
     /// Returns the default columns for the rows of `command`: its main columns, and the axes that differ
@@ -84,8 +83,8 @@ impl Table {
         String::from_utf8(csv.into_inner().expect(whole)).expect("cells are text")
     }
 
-    /// Returns an aligned table of `columns` for people. Text is aligned left and numbers right. Notes are
-    /// below the table.
+    /// Returns an aligned table of `columns` for people. Text is aligned left and numbers right. Below the table
+    /// are the summary of runs that differ only in their seed, and the notes.
     pub fn to_text(&self, columns: &[Column]) -> String {
         let cells: Vec<Vec<String>> =
             std::iter::once(columns.iter().map(|column| column.name().to_owned()).collect())
@@ -93,6 +92,7 @@ impl Table {
                 .collect();
         let is_text: Vec<bool> = columns.iter().map(|column| self.is_text(*column)).collect();
         let mut text = aligned(&cells, &is_text);
+        text += &self.over_seeds(columns);
         let mut notes: Vec<String> =
             self.rows.iter().map(|row| row.text(Column::Note)).filter(|note| !note.is_empty()).collect();
         notes.dedup();
@@ -100,6 +100,19 @@ impl Table {
             text += &format!("\n{note}\n");
         }
         text
+    }
+
+    /// Returns the summary of runs that differ only in their seed; empty without such runs.
+    fn over_seeds(&self, columns: &[Column]) -> String {
+        let Some(summary) = Summary::of(&self.rows, columns, |_, value| value.readable()) else {
+            return String::new();
+        };
+        let lines = summary.columns[0].1.len();
+        let head = summary.columns.iter().map(|(column, _)| column.name().to_owned()).collect();
+        let line = |at: usize| summary.columns.iter().map(|(_, cells)| cells[at].clone()).collect();
+        let cells: Vec<Vec<String>> = std::iter::once(head).chain((0..lines).map(line)).collect();
+        let is_text: Vec<bool> = summary.columns.iter().map(|(column, _)| self.is_text(*column)).collect();
+        format!("\n{}\n{}", summary.heading, aligned(&cells, &is_text))
     }
 
     /// Returns a note if `columns` show the write amplification of runs that wrote the drive less than once.

@@ -7,6 +7,7 @@
 
 use super::cell::{head, humane, significant};
 use crate::change;
+use crate::seeds::is_part_of_run;
 use crate::table::Table;
 use fulgurite_stack::{Column, Command, Row, Value};
 use std::cmp::Ordering;
@@ -53,13 +54,7 @@ impl Comparison {
     /// Selects the rows of `table` that can be compared; `None` if no case has two rows.
     pub(super) fn of(table: &Table) -> Option<Comparison> {
         let rows = &table.rows;
-        // Refuses tables of time intervals, groups or points of a curve: their rows describe pieces of one run.
-        let is_part = |row: &Row| {
-            [Column::TimeNs, Column::TimePages, Column::Group, Column::MissRatio]
-                .iter()
-                .any(|part| row.get(*part).is_some())
-        };
-        if rows.len() < 2 || rows.iter().any(is_part) {
+        if rows.len() < 2 || rows.iter().any(is_part_of_run) {
             return None;
         }
         let axes: Vec<Column> = table.varying_axes().collect();

@@ -15,6 +15,7 @@ pub use cell::{column_called, head};
 pub use compare::finding;
 pub(crate) use compare::{compared, compared_by, differs, named, words};
 
+use crate::seeds::Summary;
 use crate::table::Table;
 
 use compare::Comparison;
@@ -123,9 +124,25 @@ fn figures_and_note(table: &Table, order: &[Column], columns: &[Column], view: &
     if !remarks.is_empty() {
         text += &wrapped(&remarks.join("; "), view.width);
     }
+    text += &over_seeds(table, &chosen, view);
     let note = table.note_on_fill(&chosen[..chosen.len() - left_out]).filter(|_| !view.is_quiet);
     let note = note.map_or_else(String::new, |note| format!("\n{}", wrapped(&note, view.width)));
     (text + &notes(table, view), note)
+}
+
+/// Formats the summary of runs that differ only in their seed; empty without such runs.
+fn over_seeds(table: &Table, columns: &[Column], view: &View) -> String {
+    let Some(Summary { heading, columns, axes }) = Summary::of(&table.rows, columns, humane) else {
+        return String::new();
+    };
+    let shown = columns.into_iter().map(|(column, cells)| Shown {
+        head: head(column).to_owned(),
+        cells: cells.into_iter().map(|cell| (cell, false)).collect(),
+        is_text: table.is_text(column),
+    });
+    let width = if view.is_wide { usize::MAX } else { view.width };
+    let (text, _) = fitted(shown.collect(), axes.max(1), width, view.has_colours);
+    format!("\n{}{text}", wrapped(&heading, view.width))
 }
 
 /// Returns the columns to show, and how many of the first of these are kept at any width.
