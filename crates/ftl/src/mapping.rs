@@ -74,6 +74,13 @@ impl Mapping {
         prefetch(&self.l2p, lpn as usize);
     }
 
+    /// Prefetches the valid bit of the physical page of `lpn`. Reads the map entry of `lpn`.
+    #[inline]
+    pub fn prefetch_valid(&self, lpn: u32) {
+        // No bit exists for an unmapped page; a prefetch out of range is ignored.
+        prefetch(&self.valid, (entry(self.l2p[lpn as usize]) / 64) as usize);
+    }
+
     /// Prefetches the entry that holds the owner of `ppn`.
     #[inline]
     pub fn prefetch_owner(&self, ppn: Ppn) {

@@ -108,6 +108,13 @@ impl Ftl {
         self.placer.prefetch(lpn);
     }
 
+    /// Prefetches the valid bit that a host write of `lpn` will clear. The map entry of `lpn` should be in the CPU
+    /// cache already, by an earlier [`Ftl::prefetch`].
+    #[inline]
+    pub fn prefetch_valid(&self, lpn: u32) {
+        self.map.prefetch_valid(lpn);
+    }
+
     /// Returns whether a page may be written to `stream` in `unit` now. Opens a segment for it if necessary.
     #[inline]
     pub fn admit(&mut self, unit: UnitId, stream: StreamId) -> bool {

@@ -42,14 +42,19 @@ const SLICE: usize = 256;
 /// The number of filled pages per report of progress.
 const FILL_STEP: u32 = 1 << 14;
 
-/// The distance, in requests, to the request whose map entries are prefetched into the CPU cache.
+/// The distance, in requests, to the request whose map entries are prefetched into the CPU cache, and to the one
+/// whose valid bit is prefetched by its map entry.
 const AHEAD: usize = 16;
+const SOON: usize = 8;
 
 /// Performs writes, shares and trims of single pages.
 fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
     for (at, request) in requests.iter().enumerate() {
         if let Some(ahead) = requests.get(at + AHEAD) {
             ftl.prefetch(ahead.page as u32);
+        }
+        if let Some(soon) = requests.get(at + SOON) {
+            ftl.prefetch_valid(soon.page as u32);
         }
         match (request.op, request.copy_of) {
             (Op::Trim, _) => ftl.trim(request.page as u32),
