@@ -133,7 +133,10 @@ impl FtlConfig {
         let reserve = self.collect.reserve;
         // Requires one segment more than the data needs, which holds invalid pages or is open; otherwise a
         // victim may free no page.
-        let need = self.least_segments(0);
+        let placement = &self.collect.placement;
+        // A policy that can do with fewer streams counts the segments of the drive, not those of each unit.
+        let spared = if self.units == 1 { placement.streams() - placement.streams_at_least() } else { 0 };
+        let need = self.least_segments(0) - u64::from(spared);
         let segments = segments / self.units;
         if u64::from(segments) < need {
             let (each, logical_pages) = match self.units {
@@ -217,6 +220,21 @@ mod tests {
         assert_refused(plain(129, 8, 16), "exceed the 128 physical ones");
         assert_accepted(plain(1, 65_536, 65_535));
         assert_refused(plain(1, 65_537, 65_535), "4294967295 physical pages are too many");
+    }
+
+    /// The rule: a policy that can do with fewer streams is accepted on a drive with fewer segments, but not on
+    /// one of several units.
+    #[test]
+    fn a_policy_that_can_do_with_fewer_streams_needs_fewer_segments() {
+        let config = |placement: &str, segments, units| FtlConfig {
+            collect: Collect { placement: placement.parse().unwrap(), ..Collect::PLAIN },
+            units,
+            ..FtlConfig::plain(80 * units, segments, 16)
+        };
+        assert_accepted(config("fulgurite", 8, 1));
+        assert_refused(config("fulgurite", 7, 1), "accepted: at least 8 segments");
+        assert_refused(config("fulgurite:scheme=lifetimes", 17, 1), "accepted: at least 18 segments");
+        assert_refused(config("fulgurite", 34, 2), "accepted: at least 18 segments");
     }
 
     /// The rule: each unit holds its share of the logical pages, in whole rows, and has the same limits as a

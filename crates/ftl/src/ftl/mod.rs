@@ -22,6 +22,7 @@ mod collection;
 mod host;
 mod kept;
 mod units;
+mod model;
 
 pub use sink::{CountingSink, FlashSink};
 pub use unit::UnitId;
@@ -83,7 +84,7 @@ impl Ftl {
         config.validate()?;
         let Collect { placement, .. } = &config.collect;
         let of_unit = config.segments / config.units;
-        Ok(Ftl {
+        let mut ftl = Ftl {
             segment_of: Divisor::new(config.segment_pages),
             map: Mapping::new(config.logical_pages, config.segments * config.segment_pages),
             segments: SegmentTable::new(config.segments, config.segment_pages, placement.streams()),
@@ -100,7 +101,9 @@ impl Ftl {
             is_worn_out: false,
             counters: FtlCounters::default(),
             config,
-        })
+        };
+        ftl.provide_models();
+        Ok(ftl)
     }
 
     /// Returns the configuration.

@@ -18,20 +18,31 @@
 //! overwritten soon. Groups of long-lived pages behave much the same with any contents. More streams would
 //! separate lifetimes better and cost more in half-filled segments.
 //!
-//! The policy is designed for `hazard` victims. A decision takes O(1). The policy takes 2 bytes a page and
-//! needs no training. The parameters were chosen with seed 42 at 2,048 segments of 1 MiB on `fio-h`,
-//! `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`, and checked afterwards with other seeds, sizes
-//! and workloads.
+//! That holds if pages of one kind die independently. If blocks are allocated in turn, pages die together
+//! that were written together. Then copies must not be mixed with the host's pages, and on uniform traffic
+//! every further stream only costs an open segment. So there are several schemes ([`Scheme`]), and the drive
+//! uses the one that copies least on a sample of the drive's own pages ([`contest`]).
+//!
+//! The policy is designed for `hazard` victims. A decision takes O(1). The policy takes 2 bytes a page, the
+//! models some 1.3 MB, and it needs no training. The parameters of the lifetimes were chosen with
+//! seed 42 at 2,048 segments of 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`, and
+//! checked afterwards with other seeds, sizes and workloads. The schemes were chosen with seed 1 on the
+//! workloads that docs/validation/own-placement.md names.
 
-use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+mod config;
+mod contest;
+
+pub(super) use config::FulguriteConfig;
+
+use super::policy::{
+    AnyPlacement, CustomPlacement, DriveShape, Model, ModelConfig, PlacementPolicy, WriteContext,
+};
 use crate::{SegmentId, SegmentState, SegmentTable};
-use fulgurite_base::option::COUNT_16;
-use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
+use config::{CODES, Choose, GENERATIONS, INTERVALS, Scheme};
+use contest::Contest;
+use fulgurite_base::{StreamId, prefetch};
+use std::sync::Arc;
 
-/// The number of codes for an average interval, in eighths of an octave.
-const CODES: u16 = 128;
-/// The most intervals that an average counts.
-const INTERVALS: u16 = 7;
 /// An interval counts as short if it is this many times shorter than the average before it.
 const SHORT: u64 = 16;
 /// The number of ticks of the pages' clock until it wraps around.
@@ -39,31 +50,9 @@ const TICKS: u64 = 32;
 /// The number of ticks in one logical capacity of host writes.
 const TICKS_IN_CAPACITY: u64 = 4;
 
-/// The options of Fulgurite's placement policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FulguriteConfig {
-    /// The number of streams. The last stream takes all pages with longer remaining times.
-    pub streams: u16,
-    /// The range of remaining times in one stream, in eighths of an octave.
-    pub step: u16,
-    /// The inverse of the least weight of a new interval in the average; at most 9, because the weight never
-    /// falls below 1/9.
-    pub memory: u16,
-}
-
-impl Default for FulguriteConfig {
-    fn default() -> FulguriteConfig {
-        FulguriteConfig { streams: 11, step: 12, memory: 8 }
-    }
-}
-
-impl Declared for FulguriteConfig {
-    const OPTIONS: &'static [Opt<FulguriteConfig>] = &[
-        opt!("streams", streams, COUNT_16, 2 => STREAMS_AT_MOST, "streams; the last one takes all longer intervals"),
-        opt!("step", step, COUNT_16, 1 => CODES, "eighths of an octave in a stream"),
-        opt!("memory", memory, COUNT_16, 1 => INTERVALS + 2, "the least weight of a new interval is 1 / this"),
-    ];
-}
+/// The collected segments of the first stream over which the scheme by generations averages their lifespan, as
+/// in SepBIT.
+const COLLECTED: u32 = 16;
 
 /// The record of a page, as packed into two bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,11 +205,21 @@ pub struct Fulgurite {
     /// of every code.
     least: u32,
     intervals: Vec<u64>,
+    /// The scheme in use. `config` has its number of streams.
+    scheme: Scheme,
+    contest: Option<Contest>,
+    /// Whether the scheme has changed since the segments were last told.
+    regroups: bool,
+    /// The mean lifespan of collected segments of stream 0, in page writes; infinite at first.
+    lifespan: u64,
+    /// The number of segments in the next mean, and the sum of their lifespans.
+    collected: u32,
+    sum: u64,
 }
 
 impl Fulgurite {
     pub(super) fn streams(config: &FulguriteConfig) -> u16 {
-        config.streams
+        config.streams()
     }
 
     pub(super) fn start(config: &FulguriteConfig, drive: &DriveShape) -> Fulgurite {
@@ -228,6 +227,7 @@ impl Fulgurite {
         let least = drive.segment_pages.max(8).ilog2();
         let interval = |code: u64| (8 + code % 8) << (u64::from(least) - 3 + code / 8);
         let octave = (drive.logical_pages >> least).max(1).ilog2() as u16;
+        let contest = (config.scheme == Choose::Measured).then(|| Contest::new(*config, drive));
         Fulgurite {
             config: *config,
             experience: Experience::new(*config, f64::from(drive.logical_pages) / f64::from(1u32 << least)),
@@ -240,7 +240,18 @@ impl Fulgurite {
             next_tick: 0,
             least,
             intervals: (0..u64::from(CODES)).map(interval).collect(),
+            scheme: config.only(),
+            contest,
+            regroups: false,
+            lifespan: u64::MAX,
+            collected: 0,
+            sum: 0,
         }
+    }
+
+    /// Returns the number of segments' worth of writes in one logical capacity.
+    fn capacity(&self) -> f64 {
+        self.pages.len() as f64 / f64::from(1u32 << self.least)
     }
 
     /// Returns the code of the largest interval that is at most `interval`.
@@ -295,6 +306,39 @@ impl Fulgurite {
         (self.ticks % TICKS) as u16
     }
 
+    /// Returns the stream of the time that the page has left.
+    #[inline]
+    fn by_lifetime(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        // Places an unmapped page among those that live longest.
+        let Some(segment) = context.segment else { return StreamId(self.config.streams - 1) };
+        let (known, age) = self.known(context.lpn, segment, segments);
+        let (kind, age) = if context.copied {
+            (kind(known), 1 + self.octave(age))
+        } else {
+            (kind(self.after_write(known, age, segments.now())), 0)
+        };
+        StreamId(self.experience.streams[kind][age])
+    }
+
+    /// Returns the stream of a page by its last interval, or by the generation of a copy.
+    #[inline]
+    fn by_generation(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        let Some(segment) = context.segment else { return StreamId(1) };
+        if context.copied {
+            return StreamId((segments.stream(segment).0.max(1) + 1).min(GENERATIONS - 1));
+        }
+        let (_, age) = self.known(context.lpn, segment, segments);
+        StreamId(u16::from(age >= self.lifespan))
+    }
+
+    /// Changes the scheme if another one copies less on the sample.
+    fn judge(&mut self) {
+        let Some(config) = self.contest.as_mut().and_then(Contest::judge) else { return };
+        (self.config, self.scheme, self.regroups) = (config, config.only(), true);
+        // Stream 0 had other pages, so its lifespans do not count.
+        (self.lifespan, self.collected, self.sum) = (u64::MAX, 0, 0);
+    }
+
     /// Returns the octave of an age.
     #[inline]
     fn octave(&self, age: u64) -> usize {
@@ -305,15 +349,12 @@ impl Fulgurite {
 impl PlacementPolicy for Fulgurite {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        // Places an unmapped page among those that live longest.
-        let Some(segment) = context.segment else { return StreamId(self.config.streams - 1) };
-        let (known, age) = self.known(context.lpn, segment, segments);
-        let (kind, age) = if context.copied {
-            (kind(known), 1 + self.octave(age))
-        } else {
-            (kind(self.after_write(known, age, segments.now())), 0)
-        };
-        StreamId(self.experience.streams[kind][age])
+        match self.scheme {
+            Scheme::Lifetimes => self.by_lifetime(context, segments),
+            Scheme::Generations => self.by_generation(context, segments),
+            Scheme::Copies => StreamId(u16::from(context.copied)),
+            Scheme::One => StreamId(0),
+        }
     }
 
     #[inline]
@@ -333,8 +374,15 @@ impl PlacementPolicy for Fulgurite {
             if now >= self.next_tick {
                 self.ticks = now / self.tick;
                 self.next_tick = (self.ticks + 1) * self.tick;
-                let capacity = self.pages.len() as f64 / f64::from(1u32 << self.least);
-                self.experience.learn(self.config, capacity);
+                self.judge();
+                // Other schemes never read the experience, unless the scheme may change.
+                if self.scheme == Scheme::Lifetimes || self.contest.is_some() {
+                    let capacity = self.capacity();
+                    self.experience.learn(self.config, capacity);
+                }
+            }
+            if let Some(contest) = &mut self.contest {
+                contest.write(context.lpn);
             }
             return;
         }
@@ -348,19 +396,75 @@ impl PlacementPolicy for Fulgurite {
         }
     }
 
+    fn trimmed(&mut self, lpn: u32) {
+        if let Some(contest) = &mut self.contest {
+            contest.trim(lpn);
+        }
+    }
+
+    fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
+        // Seals the open segments of streams that the scheme does not use; they would hold garbage for ever.
+        let (most, used) = (self.contest.as_ref()?.streams(), self.config.streams());
+        let groups = (0..most).map(|stream| StreamId(stream.min(used - 1)));
+        std::mem::take(&mut self.regroups).then(|| groups.collect())
+    }
+
+    fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
+        if self.scheme != Scheme::Generations || segments.stream(victim).0 != 0 {
+            return;
+        }
+        self.sum += segments.now() - segments.opened_at(victim);
+        self.collected += 1;
+        if self.collected == COLLECTED {
+            self.lifespan = self.sum / u64::from(self.collected);
+            (self.collected, self.sum) = (0, 0);
+        }
+    }
+
+    fn models(&self) -> Vec<ModelConfig> {
+        self.contest.as_ref().map_or_else(Vec::new, |contest| contest.models(|scheme| Arc::new(Only(scheme))))
+    }
+
+    fn receive(&mut self, models: Vec<Option<Box<dyn Model>>>) {
+        let Some(contest) = &mut self.contest else { return };
+        contest.receive(models);
+        (self.config, self.scheme) = (contest.best(), contest.best().only());
+        self.experience = Experience::new(self.config, self.capacity());
+    }
+
     #[inline]
     fn prefetch(&self, lpn: u32) {
         prefetch(&self.pages, lpn as usize);
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&self.pages[..])
+        size_of_val(&self.pages[..]) + self.contest.as_ref().map_or(0, Contest::bytes)
+    }
+}
+
+/// One scheme as a policy of a model.
+#[derive(Debug)]
+struct Only(FulguriteConfig);
+
+impl CustomPlacement for Only {
+    fn name(&self) -> &str {
+        "fulgurite"
+    }
+
+    fn streams(&self) -> u16 {
+        self.0.streams()
+    }
+
+    fn start(&self, drive: &DriveShape) -> Box<dyn AnyPlacement> {
+        Box::new(Fulgurite::start(&self.0, drive))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LIFETIMES: Choose = Choose::Only(Scheme::Lifetimes);
 
     fn policy() -> Fulgurite {
         let victim = crate::victim::VictimConfig::GREEDY;
@@ -431,7 +535,7 @@ mod tests {
     /// decay at one rate.
     #[test]
     fn streams_follow_from_the_remaining_times() {
-        let config = FulguriteConfig { streams: 256, step: 1, memory: 8 };
+        let config = FulguriteConfig { scheme: LIFETIMES, streams: 256, step: 1, memory: 8 };
         for capacity in [3.0, 1_000.0] {
             let mut experience = Experience::new(config, capacity);
             let mut counts: Vec<(f64, [f64; AGES])> = Vec::new();
@@ -512,11 +616,67 @@ mod tests {
         assert_eq!(ages.map(|age| policy.octave(age)), [0, 0, 1, 1, 2, 16, 16, 17, 17]);
     }
 
+    /// The rule: with the scheme by generations, a host page goes to stream 0 if its last interval was shorter
+    /// than the mean lifespan of the last 16 collected segments of stream 0, which is infinite at first.
+    /// Copies of host pages go to stream 2, and each further copy to the next stream.
+    #[test]
+    fn generations_are_streams() {
+        let config =
+            FulguriteConfig { scheme: Choose::Only(Scheme::Generations), ..FulguriteConfig::default() };
+        let victim = crate::victim::VictimConfig::GREEDY;
+        let (logical_pages, segments, segment_pages) = (1 << 10, 80, 1 << 4);
+        let drive = DriveShape { logical_pages, segments, segment_pages, reserve: 2, victim };
+        let mut policy = Fulgurite::start(&config, &drive);
+        let mut table = SegmentTable::new(80, 16, GENERATIONS);
+        let at = |segment, copied| WriteContext { lpn: 5, copied, hint: StreamId(0), segment };
+        let placed = |policy: &Fulgurite, table: &SegmentTable, copied| {
+            policy.stream(&at(Some(SegmentId(3)), copied), table).0
+        };
+        assert_eq!(policy.stream(&at(None, false), &table), StreamId(1));
+        for (stream, copy) in [(0, 2), (1, 2), (2, 3), (3, 4), (4, 5), (5, 5)] {
+            table.open(SegmentId(3), StreamId(stream));
+            assert_eq!((placed(&policy, &table, false), placed(&policy, &table, true)), (0, copy));
+            table.erased(SegmentId(3));
+        }
+        // Sixteen segments of stream 0 live for 100 page writes; segments of other streams do not count.
+        for _ in 0..16 {
+            for stream in [0, 4] {
+                table.open(SegmentId(9), StreamId(stream));
+                (0..100).for_each(|_| table.tick());
+                policy.picked(SegmentId(9), &table);
+                table.erased(SegmentId(9));
+            }
+        }
+        assert_eq!(policy.lifespan, 100);
+        for (age, stream) in [(99, 0), (100, 1)] {
+            table.open(SegmentId(3), StreamId(1));
+            // The first write only lets the policy's clock catch up.
+            (0..2).for_each(|_| policy.written(&at(None, false), StreamId(1), &table));
+            table.seal(SegmentId(3));
+            (0..age).for_each(|_| table.tick());
+            assert_eq!(placed(&policy, &table, false), stream, "{age}");
+            table.erased(SegmentId(3));
+        }
+    }
+
+    /// The rule: after a change of the scheme, the segments of streams that it does not use belong to its last
+    /// stream, once.
+    #[test]
+    fn unused_streams_are_given_up() {
+        let mut policy = policy();
+        assert_eq!(policy.take_regrouping(), None);
+        policy.config.scheme = Choose::Only(Scheme::Copies);
+        policy.regroups = true;
+        let groups: Vec<u16> = policy.take_regrouping().unwrap().iter().map(|group| group.0).collect();
+        assert_eq!(groups, [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(policy.take_regrouping(), None);
+    }
+
     /// The rule: at first, pages are assumed to live for the capacity of the drive, in segments' worth of
     /// writes.
     #[test]
     fn the_first_streams_follow_from_the_capacity() {
-        let config = FulguriteConfig { streams: 256, step: 1, memory: 8 };
+        let config = FulguriteConfig { scheme: LIFETIMES, streams: 256, step: 1, memory: 8 };
         for (logical_pages, segment_pages, capacity) in [(1 << 20, 1 << 10, 1_024.0), (48, 16, 3.0)] {
             let victim = crate::victim::VictimConfig::GREEDY;
             let drive = DriveShape { logical_pages, segments: 1_100, segment_pages, reserve: 2, victim };

@@ -26,7 +26,10 @@ mod sepbit;
 mod two_r;
 mod warcip;
 
-pub use policy::{AnyPlacement, CustomPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+pub use policy::{
+    AnyPlacement, CustomPlacement, DriveShape, Model, ModelConfig, PlacementPolicy, STREAMS_AT_MOST,
+    WriteContext,
+};
 
 use crate::{SegmentId, SegmentTable};
 use autostream::AutoStreamConfig;
@@ -128,6 +131,15 @@ impl PlacementConfig {
     pub const FORM: Form<PlacementConfig> =
         Form { written: "NAME", parse: |text| text.parse(), show: PlacementConfig::to_string };
 
+    /// Returns the fewest streams that the policy can work with. A policy that can do with fewer than
+    /// [`PlacementConfig::streams`] chooses by the geometry of the drive.
+    pub(crate) fn streams_at_least(&self) -> u16 {
+        match self {
+            PlacementConfig::Fulgurite(config) => config.streams_at_least(),
+            _ => self.streams(),
+        }
+    }
+
     /// Returns whether the policy must know all writes beforehand.
     pub fn needs_future(&self) -> bool {
         match self {
@@ -212,6 +224,14 @@ impl PlacementPolicy for Placer {
 
     fn foresee(&mut self, next: Vec<u32>) {
         dispatch!(self, policy => policy.foresee(next));
+    }
+
+    fn models(&self) -> Vec<ModelConfig> {
+        dispatch!(self, policy => policy.models())
+    }
+
+    fn receive(&mut self, models: Vec<Option<Box<dyn Model>>>) {
+        dispatch!(self, policy => policy.receive(models));
     }
 
     #[inline]

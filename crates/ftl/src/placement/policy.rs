@@ -5,6 +5,7 @@ use crate::{SegmentId, SegmentTable};
 use fulgurite_base::StreamId;
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// The most streams of a policy. Each stream has its own open segment.
 pub const STREAMS_AT_MOST: u16 = 256;
@@ -43,6 +44,39 @@ pub struct DriveShape {
     pub reserve: u32,
     /// The victim policy for segments that are in no queue of the placement policy.
     pub victim: VictimConfig,
+}
+
+/// A scale model of the drive that a policy wants beside it, to try another policy on a sample of the pages.
+#[derive(Clone, Debug)]
+pub struct ModelConfig {
+    /// The policy on trial.
+    pub placement: Arc<dyn CustomPlacement>,
+    /// The number of logical pages of the model.
+    pub logical_pages: u32,
+    /// The number of segments of the model.
+    pub segments: u32,
+    /// The number of pages in a segment of the model.
+    pub segment_pages: u32,
+}
+
+/// A scale model at work: a translation layer without flash, with the victim policy and the reserve of the drive.
+pub trait Model: fmt::Debug + Send + Sync {
+    /// Writes a page.
+    fn write(&mut self, lpn: u32);
+    /// Trims a page.
+    fn trim(&mut self, lpn: u32);
+    /// Returns the number of pages programmed so far, copies included.
+    fn programs(&self) -> u64;
+    /// Returns the memory held, in bytes.
+    fn bytes(&self) -> usize;
+    /// Returns a clone with its state.
+    fn boxed_clone(&self) -> Box<dyn Model>;
+}
+
+impl Clone for Box<dyn Model> {
+    fn clone(&self) -> Box<dyn Model> {
+        (**self).boxed_clone()
+    }
 }
 
 /// A placement policy at work.
@@ -100,6 +134,15 @@ pub trait PlacementPolicy {
     /// host page writes from the first; `u32::MAX` for never. Called once, before the first write, if
     /// [`PlacementConfig::needs_future`](super::PlacementConfig::needs_future) is true.
     fn foresee(&mut self, _next: Vec<u32>) {}
+
+    /// Returns the models of the drive that the policy wants. Asked once, before the first write.
+    fn models(&self) -> Vec<ModelConfig> {
+        Vec::new()
+    }
+
+    /// Receives the models in the order of [`PlacementPolicy::models`]; `None` for a model without room for the
+    /// streams of its policy. Called once, before the first write, if the policy wants models.
+    fn receive(&mut self, _models: Vec<Option<Box<dyn Model>>>) {}
 
     /// Prefetches the entries that a host write of this page will touch.
     #[inline]

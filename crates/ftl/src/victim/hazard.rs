@@ -104,7 +104,8 @@ impl Hazard {
                 stream.exposure[at] += writes * f64::from(table.valid(segment));
             }
         }
-        (self.looked_at, self.looks_at) = (now, now + drive / LOOKS);
+        let segments = u64::from(table.len());
+        (self.looked_at, self.looks_at) = (now, now + (drive / LOOKS).max(segments / 4));
         if now >= self.learns_at {
             self.learns_at = now + drive / LESSONS;
             self.streams.iter_mut().for_each(|stream| stream.learn(table.segment_pages()));
