@@ -379,6 +379,9 @@ mod tests {
         assert_eq!(streams(64 + 2 + 10), [6, 4, 6, 2, 1]);
         assert_eq!(streams(64 + 2 + 5), [4, 2, 1]);
         assert_eq!(streams(64 + 2 + 1), [1]);
+        // The drive begins with the first of them.
+        let small = ftl(64 * 64, 64 + 2 + 5, 64);
+        assert_eq!((policy(&small).config.streams(), policy(&small).scheme), (4, Scheme::Lifetimes));
         // The model has 2,125 segments and room for eleven streams, the drive for ten.
         let rounded = contest(17 * 1_987 + 2, 2_000, 17);
         assert_eq!(
