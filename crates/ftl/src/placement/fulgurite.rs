@@ -34,6 +34,7 @@ mod contest;
 
 pub(super) use config::FulguriteConfig;
 
+use super::lifespan::Lifespan;
 use super::policy::{
     AnyPlacement, CustomPlacement, DriveShape, Model, ModelConfig, PlacementPolicy, WriteContext,
 };
@@ -210,11 +211,8 @@ pub struct Fulgurite {
     contest: Option<Contest>,
     /// Whether the scheme has changed since the segments were last told.
     regroups: bool,
-    /// The mean lifespan of collected segments of stream 0, in page writes; infinite at first.
-    lifespan: u64,
-    /// The number of segments in the next mean, and the sum of their lifespans.
-    collected: u32,
-    sum: u64,
+    /// The mean lifespan of collected segments of stream 0.
+    lifespan: Lifespan,
 }
 
 impl Fulgurite {
@@ -243,9 +241,7 @@ impl Fulgurite {
             scheme: config.only(),
             contest,
             regroups: false,
-            lifespan: u64::MAX,
-            collected: 0,
-            sum: 0,
+            lifespan: Lifespan::new(COLLECTED),
         }
     }
 
@@ -328,7 +324,7 @@ impl Fulgurite {
             return StreamId((segments.stream(segment).0.max(1) + 1).min(GENERATIONS - 1));
         }
         let (_, age) = self.known(context.lpn, segment, segments);
-        StreamId(u16::from(age >= self.lifespan))
+        StreamId(u16::from(age >= self.lifespan.mean()))
     }
 
     /// Changes the scheme if another one copies less on the sample.
@@ -336,7 +332,7 @@ impl Fulgurite {
         let Some(config) = self.contest.as_mut().and_then(Contest::judge) else { return };
         (self.config, self.scheme, self.regroups) = (config, config.only(), true);
         // Stream 0 had other pages, so its lifespans do not count.
-        (self.lifespan, self.collected, self.sum) = (u64::MAX, 0, 0);
+        self.lifespan = Lifespan::new(COLLECTED);
     }
 
     /// Returns the octave of an age.
@@ -410,14 +406,8 @@ impl PlacementPolicy for Fulgurite {
     }
 
     fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
-        if self.scheme != Scheme::Generations || segments.stream(victim).0 != 0 {
-            return;
-        }
-        self.sum += segments.now() - segments.opened_at(victim);
-        self.collected += 1;
-        if self.collected == COLLECTED {
-            self.lifespan = self.sum / u64::from(self.collected);
-            (self.collected, self.sum) = (0, 0);
+        if self.scheme == Scheme::Generations {
+            self.lifespan.picked(victim, segments);
         }
     }
 
@@ -647,7 +637,7 @@ mod tests {
                 table.erased(SegmentId(9));
             }
         }
-        assert_eq!(policy.lifespan, 100);
+        assert_eq!(policy.lifespan.mean(), 100);
         for (age, stream) in [(99, 0), (100, 1)] {
             table.open(SegmentId(3), StreamId(1));
             // The first write only lets the policy's clock catch up.

@@ -13,12 +13,14 @@ mod policy;
 mod autostream;
 mod dac;
 mod fdp;
+mod future;
+mod lifespan;
+mod runaway;
 mod fulgurite;
 mod hints;
 mod mida;
 mod nodap;
 mod none;
-mod runaway;
 pub mod midas;
 pub mod oracle;
 mod sep_gc;
@@ -116,7 +118,7 @@ placements! {
     "sepbit" SepBit(sepbit::SepBit, SepBitConfig) "by the lifespan of the overwritten copy, and by age"
     "midas" Midas(midas::Midas, MidasConfig) "a chain of groups, sized by a model of page lifetimes"
     "fulgurite" Fulgurite(fulgurite::Fulgurite, FulguriteConfig)
-        "Fulgurite's own: by the remaining lifetime of similar pages, two bytes a page; for hazard victims"
+        "Fulgurite's own: by lifetimes, generations or copies, as measured on a sample of pages; for hazard victims"
     "2r" TwoR(two_r::TwoR, TwoRConfig) "copies apart, in rounds; the host fills their last segment; for 2r victims"
     "oracle" Oracle(oracle::Oracle, OracleConfig) "by the true time of invalidation; gc only"
     "nodap" Nodap(nodap::Nodap, NodapConfig)

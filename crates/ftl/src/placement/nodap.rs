@@ -16,10 +16,11 @@
 //! NoDaP needs a first pass over all writes, so it is only available in `gc`. A decision takes O(groups), a
 //! pick O(segments). It takes 4 bytes a page and 4 a write.
 
+use super::future::Future;
 use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentState, SegmentTable};
 use fulgurite_base::units::{self, Share};
-use fulgurite_base::{Declared, Form, Opt, SpecError, StreamId, opt, prefetch};
+use fulgurite_base::{Declared, Form, Opt, SpecError, StreamId, opt};
 
 /// The options of NoDaP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +65,7 @@ const BOUNDS_AT_MOST: usize = 63;
 /// NoDaP at work, with the future writes.
 #[derive(Clone, Debug)]
 pub struct Nodap {
-    /// For each host write, the time when its page is written again.
-    next: Vec<u32>,
-    /// For each page, the time when its current copy becomes invalid.
-    dies_at: Vec<u32>,
+    future: Future,
     /// The upper bounds of all groups but the last, in page writes.
     bounds: Vec<u64>,
 }
@@ -79,8 +77,7 @@ impl Nodap {
 
     pub(super) fn start(config: &NodapConfig, drive: &DriveShape) -> Nodap {
         Nodap {
-            next: Vec::new(),
-            dies_at: vec![u32::MAX; drive.logical_pages as usize],
+            future: Future::new(drive.logical_pages),
             bounds: config.bounds.iter().map(|share| share.of(drive.logical_pages.into())).collect(),
         }
     }
@@ -89,18 +86,13 @@ impl Nodap {
 impl PlacementPolicy for Nodap {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        let now = segments.now();
-        let dies_at =
-            if context.copied { self.dies_at[context.lpn as usize] } else { self.next[now as usize] };
-        let left = u64::from(dies_at).saturating_sub(now);
+        let left = self.future.left(context, segments.now());
         StreamId(self.bounds.iter().take_while(|bound| left > **bound).count() as u16)
     }
 
     #[inline]
     fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
-        if !context.copied {
-            self.dies_at[context.lpn as usize] = self.next[segments.now() as usize];
-        }
+        self.future.written(context, segments.now());
     }
 
     #[inline]
@@ -132,16 +124,16 @@ impl PlacementPolicy for Nodap {
     }
 
     fn foresee(&mut self, next: Vec<u32>) {
-        self.next = next;
+        self.future.next = next;
     }
 
     #[inline]
     fn prefetch(&self, lpn: u32) {
-        prefetch(&self.dies_at, lpn as usize);
+        self.future.prefetch(lpn);
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&self.next[..]) + size_of_val(&self.dies_at[..])
+        self.future.bytes()
     }
 }
 

@@ -16,11 +16,12 @@
 //! The oracle needs a first pass over all writes, so it is only available for repeatable runs, in `gc`. A
 //! decision takes O(1). The oracle takes 4 bytes a page and 4 a write.
 
+use super::future::Future;
 use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use super::runaway::Runaway;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::units::{self, Share};
-use fulgurite_base::{Choice, Declared, Form, Opt, SpecError, StreamId, opt, prefetch};
+use fulgurite_base::{Choice, Declared, Form, Opt, SpecError, StreamId, opt};
 
 /// The division of the remaining time into classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,10 +96,7 @@ const SIZED_AFTER: u64 = 3;
 /// The oracle at work, with the future writes.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// For each host write, the time when its page is written again.
-    next: Vec<u32>,
-    /// For each page, the time when its current copy becomes invalid.
-    dies_at: Vec<u32>,
+    future: Future,
     /// The bounds of the classes, in page writes.
     bounds: Vec<u64>,
     config: OracleConfig,
@@ -120,8 +118,7 @@ impl Oracle {
 
     pub(super) fn start(config: &OracleConfig, drive: &DriveShape) -> Oracle {
         Oracle {
-            next: Vec::new(),
-            dies_at: vec![u32::MAX; drive.logical_pages as usize],
+            future: Future::new(drive.logical_pages),
             bounds: config.classes.bounds(drive.logical_pages),
             config: *config,
             drive: drive.clone(),
@@ -144,13 +141,13 @@ impl Oracle {
         // fill.
         let fill = self.drive.logical_pages as usize;
         let mut traffic = vec![(0.0, 0.0); self.bounds.len()];
-        for (now, next) in self.next.iter().enumerate().skip(fill) {
+        for (now, next) in self.future.next.iter().enumerate().skip(fill) {
             let life = u64::from(*next) - now as u64;
             if let Some((pages, lives)) = traffic.get_mut(self.class(life)) {
                 (*pages, *lives) = (*pages + 1.0, *lives + life as f64);
             }
         }
-        let writes = (self.next.len() - fill).max(1) as f64;
+        let writes = (self.future.next.len() - fill).max(1) as f64;
         // Returns, by Little's law, the valid pages of a class, and its invalid pages if no page is valid at
         // collection.
         let group = |(bound, (pages, lives)): (&u64, &(f64, f64))| {
@@ -168,11 +165,6 @@ impl Oracle {
         // Adds the open segment of the group.
         groups.iter().map(|group| size(group).ceil() as u32 + 1).collect()
     }
-
-    #[inline]
-    fn death(&self, context: &WriteContext, now: u64) -> u32 {
-        if context.copied { self.dies_at[context.lpn as usize] } else { self.next[now as usize] }
-    }
 }
 
 impl PlacementPolicy for Oracle {
@@ -181,15 +173,12 @@ impl PlacementPolicy for Oracle {
         if let Some(victim) = context.segment.filter(|_| context.copied && self.config.sizes.is_some()) {
             return segments.stream(victim);
         }
-        let left = u64::from(self.death(context, segments.now())).saturating_sub(segments.now());
-        StreamId(self.class(left) as u16)
+        StreamId(self.class(self.future.left(context, segments.now())) as u16)
     }
 
     #[inline]
     fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
-        if !context.copied {
-            self.dies_at[context.lpn as usize] = self.next[segments.now() as usize];
-        }
+        self.future.written(context, segments.now());
     }
 
     fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
@@ -217,7 +206,7 @@ impl PlacementPolicy for Oracle {
     }
 
     fn foresee(&mut self, next: Vec<u32>) {
-        self.next = next;
+        self.future.next = next;
         if let Some(share) = self.config.sizes {
             self.sizes = self.sizes(share.as_f64());
             self.sized_from = SIZED_AFTER * u64::from(self.drive.logical_pages);
@@ -226,11 +215,11 @@ impl PlacementPolicy for Oracle {
 
     #[inline]
     fn prefetch(&self, lpn: u32) {
-        prefetch(&self.dies_at, lpn as usize);
+        self.future.prefetch(lpn);
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&self.next[..]) + size_of_val(&self.dies_at[..])
+        self.future.bytes()
     }
 }
 
@@ -347,7 +336,7 @@ mod tests {
         for (left, class) in
             [(0, 0), (6, 0), (7, 1), (148, 1), (149, 2), (416, 2), (417, 3), (834, 4), (1_848, 5)]
         {
-            oracle.next[10] = 10 + left;
+            oracle.future.next[10] = 10 + left;
             let context = WriteContext { lpn: 3, copied: false, hint: StreamId(0), segment: None };
             assert_eq!(oracle.stream(&context, &table), StreamId(class), "{left}");
         }

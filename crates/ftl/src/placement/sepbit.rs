@@ -12,6 +12,7 @@
 //! lifespan is below both ℓ and the queue's length. Ages come from a time that is stored for each page: 4
 //! bytes a page here. Times are kept modulo 2^32 page writes. A decision takes O(1).
 
+use super::lifespan::Lifespan;
 use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::{COUNT, YES_NO};
@@ -49,11 +50,9 @@ impl Declared for SepBitConfig {
 pub struct SepBit {
     config: SepBitConfig,
     written_at: Vec<u32>,
-    /// The mean lifespan ℓ of collected segments of class 1, in page writes.
-    lifespan: u64,
+    /// The mean lifespan ℓ of collected segments of class 1.
+    lifespan: Lifespan,
     queue: u64,
-    collected: u32,
-    sum: u64,
 }
 
 impl SepBit {
@@ -65,10 +64,8 @@ impl SepBit {
         SepBit {
             config: *config,
             written_at: vec![0; drive.logical_pages as usize],
-            lifespan: u64::MAX,
+            lifespan: Lifespan::new(config.collected),
             queue: 0,
-            collected: 0,
-            sum: 0,
         }
     }
 
@@ -85,14 +82,15 @@ impl PlacementPolicy for SepBit {
         let Some(segment) = context.segment else { return StreamId(1) };
         let age = self.age(context.lpn, segments);
         if !context.copied {
-            let known = if self.config.queue { self.queue.min(self.lifespan) } else { self.lifespan };
+            let lifespan = self.lifespan.mean();
+            let known = if self.config.queue { self.queue.min(lifespan) } else { lifespan };
             // Wang et al. count classes from 1, streams count from 0.
             return StreamId(u16::from(age >= known));
         }
         if segments.stream(segment).0 == 0 {
             return StreamId(2);
         }
-        let spans = |times: u64| self.lifespan.saturating_mul(times);
+        let spans = |times: u64| self.lifespan.mean().saturating_mul(times);
         StreamId(if age < spans(4) {
             3
         } else if age < spans(16) {
@@ -108,24 +106,15 @@ impl PlacementPolicy for SepBit {
             return;
         }
         self.written_at[context.lpn as usize] = segments.now() as u32;
-        if self.queue < self.lifespan {
+        if self.queue < self.lifespan.mean() {
             self.queue += 1;
-        } else if self.queue > self.lifespan {
+        } else if self.queue > self.lifespan.mean() {
             self.queue -= 1;
         }
     }
 
     fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
-        if segments.stream(victim).0 != 0 {
-            return;
-        }
-        // As in Wang et al., the lifespan of a segment is from its first page to its collection.
-        self.sum += segments.now() - segments.opened_at(victim);
-        self.collected += 1;
-        if self.collected == self.config.collected {
-            self.lifespan = self.sum / u64::from(self.collected);
-            (self.collected, self.sum) = (0, 0);
-        }
+        self.lifespan.picked(victim, segments);
     }
 
     #[inline]

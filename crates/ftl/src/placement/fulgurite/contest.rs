@@ -48,7 +48,6 @@ struct Shadow {
 pub(super) struct Contest {
     schemes: Vec<FulguriteConfig>,
     scale: Scale,
-    every: Divisor,
     /// The most streams of any scheme, and the number of streams that the drive has room for.
     streams: u16,
     room: u32,
@@ -66,7 +65,6 @@ impl Contest {
     pub(super) fn new(config: FulguriteConfig, drive: &DriveShape) -> Contest {
         let only =
             |scheme, streams, step| FulguriteConfig { scheme: Choose::Only(scheme), streams, step, ..config };
-        let scale = Scale::of(drive);
         Contest {
             schemes: vec![
                 only(Scheme::Lifetimes, config.streams, config.step),
@@ -76,8 +74,7 @@ impl Contest {
                 only(Scheme::Copies, config.streams, config.step),
                 only(Scheme::One, config.streams, config.step),
             ],
-            every: Divisor::new(scale.every),
-            scale,
+            scale: Scale::of(drive),
             streams: config.streams(),
             room: (drive.segments - drive.logical_pages.div_ceil(drive.segment_pages))
                 .saturating_sub(drive.reserve),
@@ -125,9 +122,9 @@ impl Contest {
     /// rest.
     #[inline]
     fn sampled(&self, lpn: u32) -> Option<u32> {
-        let (group, at) = self.every.divide(lpn);
+        let (group, at) = self.scale.every.divide(lpn);
         let hash = u64::from(group.wrapping_mul(0x9e37_79b9));
-        let is_sampled = u64::from(at) == (hash * u64::from(self.every.divisor())) >> 32;
+        let is_sampled = u64::from(at) == (hash * u64::from(self.scale.every.divisor())) >> 32;
         (is_sampled && self.resting == 0).then_some(group)
     }
 
@@ -182,7 +179,7 @@ impl Contest {
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     /// The number of pages of the drive that one page of a shadow stands for.
-    every: u32,
+    every: Divisor,
     logical_pages: u32,
     segments: u32,
     segment_pages: u32,
@@ -200,7 +197,7 @@ impl Scale {
         let every = (least..=most).find(divides).unwrap_or(least);
         let segment_pages = (drive.segment_pages / every).max(SEGMENT_PAGES.min(drive.segment_pages));
         Scale {
-            every,
+            every: Divisor::new(every),
             logical_pages: drive.logical_pages.div_ceil(every),
             segments: (physical / u64::from(every * segment_pages)) as u32,
             segment_pages,
@@ -302,7 +299,7 @@ mod tests {
     #[test]
     fn samples_are_spread_over_the_pages() {
         let contest = contest(1 << 20, 1_100, 1_024);
-        let every = contest.every.divisor();
+        let every = contest.scale.every.divisor();
         assert!(every > 32, "{every}");
         let mut positions = std::collections::BTreeSet::new();
         let mut sampled = Vec::new();
