@@ -135,11 +135,10 @@ fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentI
             // Two ways to compute a power differ in the last digits.
             (best * (1.0 - 1e-12), best)
         }
-        // Measured rates change the classic score by at most a factor of 8.
+        // Measured rates change the score for a rate of 1 / age by at most a factor of 160.
         VictimConfig::Hazard(_) => {
-            let best =
-                sealed.iter().map(|id| score(&CostBenefitConfig::PAPER, table, *id)).fold(0.0, f64::max);
-            (best / 8.0, best)
+            let best = sealed.iter().map(|id| hazard(table, *id)).fold(0.0, f64::max);
+            (best / 160.0, best)
         }
         // Any segment is allowed.
         _ => (0.0, f64::INFINITY),
@@ -151,6 +150,13 @@ fn score(config: &CostBenefitConfig, table: &SegmentTable, segment: SegmentId) -
     let cost = if config.cost == Cost::Copies { valid } else { pages + valid };
     let age = (table.now() - table.sealed_at(segment) + 1) as f64;
     age.powf(config.age.as_f64()) * ((pages - valid) / cost)
+}
+
+/// Returns the score of `hazard` for a death rate of 1 / age.
+fn hazard(table: &SegmentTable, segment: SegmentId) -> f64 {
+    let valid = f64::from(table.valid(segment)) / f64::from(table.segment_pages());
+    let age = (table.now() - table.sealed_at(segment) + 1) as f64;
+    age * if valid > 0.0 { 1.0 / valid - 1.0 + valid.ln() } else { f64::INFINITY }
 }
 
 #[test]
@@ -178,7 +184,7 @@ fn victims_agree_with_the_definition() {
                 let got = match victim {
                     VictimConfig::Fifo(_) => table.sealed_at(picked) as f64,
                     VictimConfig::CostBenefit(config) => score(&config, table, picked),
-                    VictimConfig::Hazard(_) => score(&CostBenefitConfig::PAPER, table, picked),
+                    VictimConfig::Hazard(_) => hazard(table, picked),
                     _ => f64::from(table.valid(picked)),
                 };
                 assert!((least..=most).contains(&got), "{victim}: {got}, not {least} to {most}");

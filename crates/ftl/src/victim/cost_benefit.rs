@@ -56,7 +56,7 @@ impl Declared for CostBenefitConfig {
 }
 
 /// Returns (1 − u) / c(u) by the number of valid pages.
-pub(super) fn benefits(cost: Cost, segment_pages: u32) -> Vec<f64> {
+fn benefits(cost: Cost, segment_pages: u32) -> Vec<f64> {
     let pages = f64::from(segment_pages);
     let benefit = |valid: u32| match cost {
         Cost::Copies => (pages - f64::from(valid)) / f64::from(valid),
