@@ -31,6 +31,15 @@ impl Divisor {
         let quotient = ((u128::from(self.reciprocal) * u128::from(n)) >> 64) as u32;
         (quotient, n - quotient * self.divisor)
     }
+
+    /// Returns the quotient of `n`, which is quick below 2^32.
+    #[inline]
+    pub fn quotient(self, n: u64) -> u64 {
+        match u32::try_from(n) {
+            Ok(n) => self.divide(n).0.into(),
+            Err(_) => n / u64::from(self.divisor),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -43,6 +52,12 @@ mod tests {
         fn division_by_multiplication_is_exact(n: u32, divisor in 1u32..) {
             let by = Divisor::new(divisor);
             prop_assert_eq!((by.divisor(), by.divide(n)), (divisor, (n / divisor, n % divisor)));
+        }
+
+        #[test]
+        fn long_numbers_are_divided_too(n: u64, shift in 0..64u32, divisor in 1u32..) {
+            let n = n >> shift;
+            prop_assert_eq!(Divisor::new(divisor).quotient(n), n / u64::from(divisor));
         }
     }
 }

@@ -224,11 +224,13 @@ impl SegmentTable {
     }
 
     /// Returns the time at which the first page of `segment` was written, by [`SegmentTable::now`].
+    #[inline]
     pub fn opened_at(&self, segment: SegmentId) -> u64 {
         self.opened_at[segment.0 as usize]
     }
 
     /// Returns the time at which a full `segment` was last sealed.
+    #[inline]
     pub fn sealed_at(&self, segment: SegmentId) -> u64 {
         self.sealed_at[segment.0 as usize]
     }

@@ -38,6 +38,7 @@ use super::lifespan::Lifespan;
 use super::policy::{
     AnyPlacement, CustomPlacement, DriveShape, Model, ModelConfig, PlacementPolicy, WriteContext,
 };
+use crate::divisor::Divisor;
 use crate::{SegmentId, SegmentState, SegmentTable};
 use config::{CODES, Choose, GENERATIONS, INTERVALS, Scheme};
 use contest::Contest;
@@ -49,7 +50,7 @@ const SHORT: u64 = 16;
 /// The number of ticks of the pages' clock until it wraps around.
 const TICKS: u64 = 32;
 /// The number of ticks in one logical capacity of host writes.
-const TICKS_IN_CAPACITY: u64 = 4;
+const TICKS_IN_CAPACITY: u32 = 4;
 
 /// The collected segments of the first stream over which the scheme by generations averages their lifespan, as
 /// in SepBIT.
@@ -114,6 +115,7 @@ const POWER: f64 = -0.8;
 /// Γ(1 + p) / p, where p is [`POWER`].
 const MEMORYLESS: f64 = 2.7484;
 
+#[inline]
 fn kind(known: Known) -> usize {
     let seen = match known.intervals {
         0 | 1 => 0,
@@ -199,13 +201,15 @@ pub struct Fulgurite {
     pages: Vec<u16>,
     /// The number of page writes in a tick; `ticks` is the number of ticks so far. The experience is
     /// evaluated at each tick.
-    tick: u64,
+    tick: Divisor,
     ticks: u64,
     next_tick: u64,
     /// The binary logarithm of the interval of code 0, which is a power of two; `intervals` has the interval
     /// of every code.
     least: u32,
     intervals: Vec<u64>,
+    /// The divisor of each inverse weight, the first of which is 1.
+    weights: [Divisor; INTERVALS as usize + 3],
     /// The scheme in use. `config` has its number of streams.
     scheme: Scheme,
     contest: Option<Contest>,
@@ -233,11 +237,12 @@ impl Fulgurite {
                 Known { code: octave * 8, intervals: 0, tick: 0, short: false }.pack();
                 drive.logical_pages as usize
             ],
-            tick: (u64::from(drive.logical_pages) / TICKS_IN_CAPACITY).max(1),
+            tick: Divisor::new((drive.logical_pages / TICKS_IN_CAPACITY).max(1)),
             ticks: 0,
             next_tick: 0,
             least,
             intervals: (0..u64::from(CODES)).map(interval).collect(),
+            weights: std::array::from_fn(|weight| Divisor::new(weight.max(1) as u32)),
             scheme: config.only(),
             contest,
             regroups: false,
@@ -268,10 +273,10 @@ impl Fulgurite {
         let sealed_for = segments.now() - end;
         // Resolves the wrap-around: no page was older than three quarters of the clock's period when it was
         // written to this segment.
-        let least = sealed_for / self.tick;
+        let least = self.tick.quotient(sealed_for);
         let ticks = least + (self.ticks.wrapping_sub(u64::from(known.tick) + least)) % TICKS;
         if ticks >= 2 {
-            return ticks * self.tick;
+            return ticks * u64::from(self.tick.divisor());
         }
         segments.now() - u64::midpoint(segments.opened_at(segment), end)
     }
@@ -289,7 +294,7 @@ impl Fulgurite {
         let weight = u64::from(known.intervals + 2).min(u64::from(self.config.memory));
         let mean = self.intervals[usize::from(known.code)];
         let short = SHORT * interval < mean;
-        let mean = (mean * (weight - 1) + interval) / weight;
+        let mean = self.weights[weight as usize].quotient(mean * (weight - 1) + interval);
         // Rounds up or down pseudo-randomly, so that small steps are not lost.
         let dither = mean * ((now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) % 1024) / (1024 * 8);
         let intervals = (known.intervals + 1).min(INTERVALS);
@@ -368,8 +373,8 @@ impl PlacementPolicy for Fulgurite {
             self.experience.written[kind(known)] += 1.0;
             self.pages[context.lpn as usize] = known.pack();
             if now >= self.next_tick {
-                self.ticks = now / self.tick;
-                self.next_tick = (self.ticks + 1) * self.tick;
+                self.ticks = self.tick.quotient(now);
+                self.next_tick = (self.ticks + 1) * u64::from(self.tick.divisor());
                 self.judge();
                 // Other schemes never read the experience, unless the scheme may change.
                 if self.scheme == Scheme::Lifetimes || self.contest.is_some() {
@@ -386,7 +391,7 @@ impl PlacementPolicy for Fulgurite {
         // that its age stays unambiguous.
         let Some(segment) = context.segment else { return };
         let (known, age) = self.known(context.lpn, segment, segments);
-        if age / self.tick > TICKS - TICKS / 4 {
+        if self.tick.quotient(age) > TICKS - TICKS / 4 {
             let tick = (self.ticks.wrapping_sub(TICKS - TICKS / 4) % TICKS) as u16;
             self.pages[context.lpn as usize] = Known { tick, ..known }.pack();
         }
