@@ -6,7 +6,8 @@
 //! of its group. The next victim is an expired segment, of the group with the lowest bound; the oldest one. If
 //! no segment has expired, the victim policy picks in the last group. The paper's policy is `greedy`. The paper
 //! does not say what happens if all pages of the last group are valid. Then the other groups give up the segment
-//! with the fewest valid pages among their oldest ones; otherwise collection would gain no space.
+//! with the fewest valid pages among their oldest ones, and if these are all valid too, the group with the most
+//! invalid pages its oldest one; otherwise collection would gain no space.
 //!
 //! The paper searches the bounds of each workload by simulation: it adds groups until a further one reduces the
 //! write amplification by less than 5 %. Here they are an option, as shares of the logical pages. The default
@@ -118,8 +119,12 @@ impl PlacementPolicy for Nodap {
             }
             let members = |of: u16| sealed().filter(move |segment| group(*segment) == of);
             let oldest = |of: u16| members(of).min_by_key(|segment| segments.sealed_at(*segment));
-            let fewest = (0..last).filter_map(oldest).min_by_key(|segment| segments.valid(*segment));
-            fewest.map(group)
+            let fewest = (0..last).filter_map(oldest).min_by_key(|segment| segments.valid(*segment))?;
+            // Old segments without an invalid page gain nothing. A group with some gets to them in the end, while
+            // another one would copy its own pages for ever.
+            let valid = |of: u16| members(of).map(|segment| segments.valid(segment)).sum::<u32>();
+            let invalid = |of: u16| members(of).count() as u32 * segments.segment_pages() - valid(of);
+            if is_full(fewest) { (0..last).max_by_key(|of| invalid(*of)) } else { Some(group(fewest)) }
         })
     }
 
@@ -203,7 +208,7 @@ mod tests {
     }
 
     /// The rule: if no segment has expired and the last group has no invalid page, the group whose oldest segment
-    /// has the fewest valid pages gives it up.
+    /// has the fewest valid pages gives it up; if all of these are valid, the group with the most invalid pages.
     #[test]
     fn collection_always_gains_space() {
         let (nodap, mut table) = rig();
@@ -220,6 +225,11 @@ mod tests {
         assert_eq!(nodap.overfull(&table), Some(0));
         table.invalidate(SegmentId(3));
         assert_eq!(nodap.overfull(&table), None, "the last group has an invalid page");
+        // All pages of the oldest segments are valid.
+        (0..2).for_each(|_| table.revive(SegmentId(0)));
+        (0..3).for_each(|_| table.revive(SegmentId(1)));
+        table.revive(SegmentId(3));
+        assert_eq!(nodap.overfull(&table), Some(1), "segment 2 has invalid pages");
     }
 
     /// The rule: bounds are shares that increase from above zero.
