@@ -8,7 +8,7 @@
 /// of SSD write performance", 2014). It does not depend on the segment size. `rho` must be positive.
 pub fn waf_fifo(rho: f64) -> f64 {
     let x = 1.0 + rho;
-    x / (x + lambert_w0(-x * (-x).exp()))
+    x / (x + lambert_w0(-x * libm::exp(-x)))
 }
 
 /// Returns the WAF of FIFO victims under two classes of pages: the share `r` of the writes goes to the share
@@ -83,7 +83,7 @@ fn lambert_w0(z: f64) -> f64 {
     let p = (2.0 * (std::f64::consts::E * z + 1.0)).max(0.0).sqrt();
     let mut w = if z < -0.25 { -1.0 + p - p * p / 3.0 } else { z * (1.0 - z) };
     for _ in 0..64 {
-        let e = w.exp();
+        let e = libm::exp(w);
         let f = w * e - z;
         let step = f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0));
         if !step.is_finite() || step.abs() < 1e-15 {
