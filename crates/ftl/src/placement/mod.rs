@@ -12,6 +12,7 @@
 mod policy;
 mod autostream;
 mod dac;
+mod expired;
 mod fdp;
 mod future;
 mod lifespan;

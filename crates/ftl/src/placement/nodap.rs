@@ -17,9 +17,10 @@
 //! NoDaP needs a first pass over all writes, so it is only available in `gc`. A decision takes O(groups), a
 //! pick O(segments). It takes 4 bytes a page and 4 a write.
 
+use super::expired::expired;
 use super::future::Future;
 use super::policy::{DriveShape, PlacementPolicy, WriteContext};
-use crate::{SegmentId, SegmentState, SegmentTable};
+use crate::SegmentTable;
 use fulgurite_base::units::{self, Share};
 use fulgurite_base::{Declared, Form, Opt, SpecError, StreamId, opt};
 
@@ -102,30 +103,7 @@ impl PlacementPolicy for Nodap {
     }
 
     fn overfull(&self, segments: &SegmentTable) -> Option<u16> {
-        let sealed = || {
-            let all = (0..segments.len()).map(SegmentId);
-            all.filter(|segment| segments.state(*segment) == SegmentState::Sealed)
-        };
-        let group = |segment: SegmentId| segments.stream(segment).0;
-        let expired = sealed().filter(|segment| {
-            let bound = self.bounds.get(usize::from(group(*segment)));
-            bound.is_some_and(|bound| segments.now() - segments.opened_at(*segment) > *bound)
-        });
-        let is_full = |segment: SegmentId| segments.valid(segment) == segments.segment_pages();
-        let last = self.bounds.len() as u16;
-        expired.map(group).min().or_else(|| {
-            if sealed().any(|segment| group(segment) == last && !is_full(segment)) {
-                return None;
-            }
-            let members = |of: u16| sealed().filter(move |segment| group(*segment) == of);
-            let oldest = |of: u16| members(of).min_by_key(|segment| segments.sealed_at(*segment));
-            let fewest = (0..last).filter_map(oldest).min_by_key(|segment| segments.valid(*segment))?;
-            // Old segments without an invalid page gain nothing. A group with some gets to them in the end, while
-            // another one would copy its own pages for ever.
-            let valid = |of: u16| members(of).map(|segment| segments.valid(segment)).sum::<u32>();
-            let invalid = |of: u16| members(of).count() as u32 * segments.segment_pages() - valid(of);
-            if is_full(fewest) { (0..last).max_by_key(|of| invalid(*of)) } else { Some(group(fewest)) }
-        })
+        expired(segments, |group| self.bounds.get(usize::from(group)).copied())
     }
 
     fn foresee(&mut self, next: Vec<u32>) {
@@ -145,6 +123,7 @@ impl PlacementPolicy for Nodap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SegmentId;
     use crate::victim::VictimConfig;
 
     /// NoDaP with the bounds 10 and 100, and a table of segments of 16 pages.
