@@ -13,6 +13,7 @@ mod policy;
 mod autostream;
 mod dac;
 mod expired;
+mod dogi;
 mod fdp;
 mod future;
 mod lifespan;
@@ -37,6 +38,7 @@ pub use policy::{
 use crate::{SegmentId, SegmentTable};
 use autostream::AutoStreamConfig;
 use dac::DacConfig;
+use dogi::DogiConfig;
 use fdp::FdpConfig;
 use fulgurite::FulguriteConfig;
 use fulgurite_base::{Form, Isolation, NoOptions, StreamId, config_enum};
@@ -118,6 +120,8 @@ placements! {
     "warcip" Warcip(warcip::Warcip, WarcipConfig) "by the nearest mean of rewrite intervals, in clusters"
     "sepbit" SepBit(sepbit::SepBit, SepBitConfig) "by the lifespan of the overwritten copy, and by age"
     "midas" Midas(midas::Midas, MidasConfig) "a chain of groups, sized by a model of page lifetimes"
+    "dogi" Dogi(dogi::Dogi, DogiConfig)
+        "by a small network that learns lifetimes, in groups collected by age; for greedy victims"
     "fulgurite" Fulgurite(fulgurite::Fulgurite, FulguriteConfig)
         "Fulgurite's own: by lifetimes, generations or copies, as measured on a sample of pages; for hazard victims"
     "2r" TwoR(two_r::TwoR, TwoRConfig) "copies apart, in rounds; the host fills their last segment; for 2r victims"
