@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn the_score_has_the_least_cost_of_copies_and_space() {
         for (rate, price) in [(1e-6, 1e-3), (1e-4, 1e-3), (1e-3, 1e-2), (2e-3, 1e-3), (5e-3, 1e-3)] {
-            // A segment is filled every `time / segments` writes. Of its pages `valid` are copied at the end.
+            // A segment is collected at the age `time`, when the share `valid` of its pages is copied.
             let cost = |time: f64| {
                 let valid = (-rate * time).exp();
                 let mean = (1.0 - valid) / (rate * time);

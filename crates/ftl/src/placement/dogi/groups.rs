@@ -158,7 +158,7 @@ impl Counts {
             let inflow = direct + carried;
             if let Some(bound) = bounds.get(last) {
                 let within: f64 = self.within[first..=last].iter().map(|within| within[last]).sum();
-                // Of the pages that outlived an earlier group, as many die here as of the others.
+                // Pages that outlived an earlier group die here at the same rate as others.
                 let dead = die + (inflow - die) * within / pages;
                 (carried, die) = (inflow - dead, 0.0);
                 copies += carried;
