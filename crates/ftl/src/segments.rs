@@ -22,20 +22,26 @@ pub enum SegmentState {
     Retired,
 }
 
+/// The record of one segment. It has half a cache line, because a write of a page needs most of it.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+struct Segment {
+    /// The times at which the segment was opened and sealed, by [`SegmentTable::now`].
+    opened_at: u64,
+    sealed_at: u64,
+    valid: u32,
+    written: u32,
+    erases: u32,
+    /// The stream that wrote the segment last.
+    stream: u16,
+    state: SegmentState,
+}
+
 /// The table of every segment of a drive.
 #[derive(Clone, Debug)]
 pub struct SegmentTable {
     segment_pages: u32,
-    valid: Vec<u32>,
-    written: Vec<u32>,
-    erases: Vec<u32>,
-    state: Vec<SegmentState>,
-    /// The stream that wrote each segment last.
-    stream: Vec<u16>,
-    /// The time at which each segment was opened, by [`SegmentTable::now`].
-    opened_at: Vec<u64>,
-    /// The time at which each segment was sealed, by [`SegmentTable::now`].
-    sealed_at: Vec<u64>,
+    segments: Vec<Segment>,
     /// The number of pages that the host has written.
     now: u64,
     /// The number of open and sealed segments of each stream.
@@ -54,98 +60,114 @@ pub struct GroupCounters {
 
 impl SegmentTable {
     pub(crate) fn new(segments: u32, segment_pages: u32, streams: u16) -> SegmentTable {
-        let n = segments as usize;
+        let free = Segment {
+            opened_at: 0,
+            sealed_at: 0,
+            valid: 0,
+            written: 0,
+            erases: 0,
+            stream: 0,
+            state: SegmentState::Free,
+        };
         SegmentTable {
             segment_pages,
-            valid: vec![0; n],
-            written: vec![0; n],
-            erases: vec![0; n],
-            state: vec![SegmentState::Free; n],
-            stream: vec![0; n],
-            opened_at: vec![0; n],
-            sealed_at: vec![0; n],
+            segments: vec![free; segments as usize],
             now: 0,
             in_stream: vec![0; usize::from(streams)],
             groups: vec![GroupCounters::default(); usize::from(streams)],
         }
     }
 
+    #[inline]
+    fn at(&self, segment: SegmentId) -> &Segment {
+        &self.segments[segment.0 as usize]
+    }
+
+    #[inline]
+    fn at_mut(&mut self, segment: SegmentId) -> &mut Segment {
+        &mut self.segments[segment.0 as usize]
+    }
+
     /// Opens a free `segment` for the writes of `stream`.
     pub(crate) fn open(&mut self, segment: SegmentId, stream: StreamId) {
-        let at = segment.0 as usize;
-        (self.state[at], self.stream[at], self.opened_at[at]) = (SegmentState::Open, stream.0, self.now);
+        let now = self.now;
+        let segment = self.at_mut(segment);
+        (segment.state, segment.stream, segment.opened_at) = (SegmentState::Open, stream.0, now);
         self.in_stream[usize::from(stream.0)] += 1;
     }
 
     /// Writes `pages` pages to `segment`. Returns the index of the first page in the segment.
     #[inline]
     pub(crate) fn append(&mut self, segment: SegmentId, pages: u32) -> u32 {
-        let written = &mut self.written[segment.0 as usize];
-        let first = *written;
-        *written += pages;
-        self.valid[segment.0 as usize] += pages;
+        let segment = self.at_mut(segment);
+        let first = segment.written;
+        segment.written += pages;
+        segment.valid += pages;
         first
     }
 
     /// Leaves the next `pages` pages of `segment` unwritten; they count as invalid.
     pub(crate) fn skip(&mut self, segment: SegmentId, pages: u32) {
-        self.written[segment.0 as usize] += pages;
+        self.at_mut(segment).written += pages;
     }
 
     /// Makes a valid page of `segment` invalid.
     #[inline]
     pub(crate) fn invalidate(&mut self, segment: SegmentId) {
-        self.valid[segment.0 as usize] -= 1;
+        self.at_mut(segment).valid -= 1;
     }
 
     /// Makes every page of `segment` invalid.
     pub(crate) fn invalidate_all(&mut self, segment: SegmentId) {
-        self.valid[segment.0 as usize] = 0;
+        self.at_mut(segment).valid = 0;
     }
 
     /// Makes an invalid page of `segment` valid again.
     pub(crate) fn revive(&mut self, segment: SegmentId) {
-        self.valid[segment.0 as usize] += 1;
+        self.at_mut(segment).valid += 1;
     }
 
     /// Closes `segment` for writes.
     pub(crate) fn seal(&mut self, segment: SegmentId) {
-        self.state[segment.0 as usize] = SegmentState::Sealed;
-        self.sealed_at[segment.0 as usize] = self.now;
+        let now = self.now;
+        let segment = self.at_mut(segment);
+        (segment.state, segment.sealed_at) = (SegmentState::Sealed, now);
     }
 
     /// Assigns a free `segment` to `stream`. The segment was written up to `written` before this table was
     /// created.
     pub(crate) fn adopt(&mut self, segment: SegmentId, stream: StreamId, written: u32) {
         self.open(segment, stream);
-        self.written[segment.0 as usize] = written;
+        self.at_mut(segment).written = written;
     }
 
     /// Makes `segment` the victim, and counts the collection for its group.
     pub(crate) fn begin_collection(&mut self, segment: SegmentId) {
-        self.state[segment.0 as usize] = SegmentState::Victim;
-        let group = &mut self.groups[usize::from(self.stream[segment.0 as usize])];
-        group.collected += 1;
-        group.valid += u64::from(self.valid[segment.0 as usize]);
+        let segment = self.at_mut(segment);
+        segment.state = SegmentState::Victim;
+        let (group, valid) = (usize::from(segment.stream), u64::from(segment.valid));
+        self.groups[group].collected += 1;
+        self.groups[group].valid += valid;
     }
 
     /// Records an erase of `segment`, which then belongs to no group. Returns the number of its erases.
     pub(crate) fn erased(&mut self, segment: SegmentId) -> u32 {
-        let at = segment.0 as usize;
-        self.written[at] = 0;
-        self.in_stream[usize::from(self.stream[at])] -= 1;
-        self.erases[at] += 1;
-        self.erases[at]
+        let segment = self.at_mut(segment);
+        segment.written = 0;
+        segment.erases += 1;
+        let (group, erases) = (usize::from(segment.stream), segment.erases);
+        self.in_stream[group] -= 1;
+        erases
     }
 
     /// Makes an erased segment free, or retires it.
     pub(crate) fn set_usable(&mut self, segment: SegmentId, usable: bool) {
-        self.state[segment.0 as usize] = if usable { SegmentState::Free } else { SegmentState::Retired };
+        self.at_mut(segment).state = if usable { SegmentState::Free } else { SegmentState::Retired };
     }
 
     /// Resets the erase counts.
     pub(crate) fn forget_wear(&mut self) {
-        self.erases.fill(0);
+        self.segments.iter_mut().for_each(|segment| segment.erases = 0);
     }
 
     /// Records a host page write.
@@ -161,26 +183,26 @@ impl SegmentTable {
             let moved = std::mem::take(&mut self.in_stream[stream]);
             self.in_stream[usize::from(group.0)] += moved;
         }
-        for stream in &mut self.stream {
-            *stream = groups[usize::from(*stream)].0;
+        for segment in &mut self.segments {
+            segment.stream = groups[usize::from(segment.stream)].0;
         }
     }
 
     /// Moves `segment` to another group.
     pub(crate) fn move_to(&mut self, segment: SegmentId, group: StreamId) {
-        let from = std::mem::replace(&mut self.stream[segment.0 as usize], group.0);
+        let from = std::mem::replace(&mut self.at_mut(segment).stream, group.0);
         self.in_stream[usize::from(from)] -= 1;
         self.in_stream[usize::from(group.0)] += 1;
     }
 
     /// Returns the number of segments.
     pub fn len(&self) -> u32 {
-        self.valid.len() as u32
+        self.segments.len() as u32
     }
 
     /// Returns whether there are no segments.
     pub fn is_empty(&self) -> bool {
-        self.valid.is_empty()
+        self.segments.is_empty()
     }
 
     /// Returns the number of pages in a segment.
@@ -191,19 +213,19 @@ impl SegmentTable {
     /// Returns the number of valid pages in `segment`.
     #[inline]
     pub fn valid(&self, segment: SegmentId) -> u32 {
-        self.valid[segment.0 as usize]
+        self.at(segment).valid
     }
 
     /// Returns the number of pages written in `segment` since its erase.
     #[inline]
     pub fn written(&self, segment: SegmentId) -> u32 {
-        self.written[segment.0 as usize]
+        self.at(segment).written
     }
 
     /// Returns the stream that wrote `segment` last; this is the segment's group.
     #[inline]
     pub fn stream(&self, segment: SegmentId) -> StreamId {
-        StreamId(self.stream[segment.0 as usize])
+        StreamId(self.at(segment).stream)
     }
 
     /// Returns the number of segments of a group, including the open one.
@@ -226,18 +248,18 @@ impl SegmentTable {
     /// Returns the time at which the first page of `segment` was written, by [`SegmentTable::now`].
     #[inline]
     pub fn opened_at(&self, segment: SegmentId) -> u64 {
-        self.opened_at[segment.0 as usize]
+        self.at(segment).opened_at
     }
 
     /// Returns the time at which a full `segment` was last sealed.
     #[inline]
     pub fn sealed_at(&self, segment: SegmentId) -> u64 {
-        self.sealed_at[segment.0 as usize]
+        self.at(segment).sealed_at
     }
 
     /// Returns the number of valid pages of all segments. This scans the table.
     pub fn valid_pages(&self) -> u64 {
-        self.valid.iter().map(|valid| u64::from(*valid)).sum()
+        self.segments.iter().map(|segment| u64::from(segment.valid)).sum()
     }
 
     /// Returns the time: the number of pages that the host has written since the drive was new.
@@ -248,26 +270,25 @@ impl SegmentTable {
 
     /// Returns the number of erases of `segment`.
     pub fn erases(&self, segment: SegmentId) -> u32 {
-        self.erases[segment.0 as usize]
+        self.at(segment).erases
     }
 
     /// Returns the state of `segment`.
     #[inline]
     pub fn state(&self, segment: SegmentId) -> SegmentState {
-        self.state[segment.0 as usize]
+        self.at(segment).state
     }
 
     /// Returns the least, mean and greatest number of erases of a segment.
     pub fn wear(&self) -> (u32, f64, u32) {
-        let least = self.erases.iter().copied().min().unwrap_or(0);
-        let most = self.erases.iter().copied().max().unwrap_or(0);
-        let sum: u64 = self.erases.iter().map(|erases| u64::from(*erases)).sum();
-        (least, sum as f64 / self.erases.len().max(1) as f64, most)
+        let erases = || self.segments.iter().map(|segment| segment.erases);
+        let sum: u64 = erases().map(u64::from).sum();
+        let mean = sum as f64 / self.segments.len().max(1) as f64;
+        (erases().min().unwrap_or(0), mean, erases().max().unwrap_or(0))
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.valid.len()
-            * (3 * size_of::<u32>() + 2 * size_of::<u64>() + size_of::<SegmentState>() + size_of::<u16>())
+        size_of_val(&self.segments[..])
     }
 }
 
