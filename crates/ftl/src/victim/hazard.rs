@@ -79,10 +79,9 @@ impl Stream {
             self.exposure[at] *= KEPT;
         }
         for span in 1..SPANS {
-            for at in 0..AGES {
-                let half = self.patience[span - 1];
-                self.patience[span][at] = half[at].max(half[(at + (1 << (span - 1))).min(AGES - 1)]);
-            }
+            let half = self.patience[span - 1];
+            let next = |at: usize| half[(at + (1 << (span - 1))).min(AGES - 1)];
+            self.patience[span] = std::array::from_fn(|at| half[at].max(next(at)));
         }
     }
 
