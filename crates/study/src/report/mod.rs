@@ -10,6 +10,8 @@ mod plot;
 mod automatic;
 mod of_runs;
 
+use crate::people;
+use crate::seeds::Summary;
 use crate::table::Table;
 use askama::Template;
 pub(crate) use form::Scale;
@@ -147,6 +149,8 @@ struct Page<'a> {
     report: &'a Report<'a>,
     /// The columns of the complete table in their order, with their CSS classes.
     columns: Vec<(Column, String)>,
+    /// The summary of runs that differ only in their seed; `None` without such runs.
+    seeds: Option<Summary>,
     /// The plots as JSON.
     data: String,
 }
@@ -156,7 +160,8 @@ pub(crate) fn html(report: &Report<'_>) -> String {
     let plots: Vec<_> = report.plots.iter().map(Plot::json).collect();
     // Escapes `<`, because in a script element only `<` could end the data early.
     let data = serde_json::json!(plots).to_string().replace('<', "\\u003c");
-    let page = Page { report, columns: columns(report), data }.render();
+    let seeds = Summary::of(&report.table.rows, report.columns, people::humane);
+    let page = Page { report, columns: columns(report), seeds, data }.render();
     page.expect("a page in memory takes whatever is written")
 }
 
@@ -166,11 +171,15 @@ fn columns(report: &Report<'_>) -> Vec<(Column, String)> {
     let is_chosen = |column: &Column| report.columns.contains(column);
     let others = report.table.columns().into_iter().filter(|column| !is_chosen(column));
     let chosen = report.columns.iter().map(|column| (*column, ""));
-    let alignment = |column| if report.table.is_text(column) { "text" } else { "number" };
     chosen
         .chain(others.map(|column| (column, " more")))
-        .map(|(column, more)| (column, format!("{}{more}", alignment(column))))
+        .map(|(column, more)| (column, format!("{}{more}", alignment(report, &column))))
         .collect()
+}
+
+/// Returns the CSS class of a column, which aligns its cells.
+fn alignment(report: &Report<'_>, column: &Column) -> &'static str {
+    if report.table.is_text(*column) { "text" } else { "number" }
 }
 
 fn text(row: &Row, column: &Column) -> String {
@@ -349,6 +358,45 @@ mod tests {
         let (elapsed, seed) = (page.find(">elapsed_ns<").unwrap(), page.find(">seed<").unwrap());
         assert!(elapsed < seed && page.contains("number more\">seed"));
         assert!(page.contains(">1.50 ms</td>"));
+    }
+
+    /// The rule: runs that differ only in their seed are summarised above the table, one line for each, and a page
+    /// without such runs has no such section.
+    #[test]
+    fn a_page_summarises_runs_over_their_seeds() {
+        let of = |placement: &str, seed: u64, waf: f64| {
+            let mut row = Row::default();
+            row.set(Column::Placement, placement);
+            row.set(Column::Seed, seed);
+            row.set(Column::Waf, waf);
+            row
+        };
+        let page = |rows: Vec<Row>| {
+            html(&Report {
+                title: "gc",
+                command: "gc",
+                question: "",
+                is_quick: false,
+                finding: "",
+                verdicts: &[],
+                notes: &[],
+                plots: &[],
+                plots_left_out: 0,
+                table: &Table { rows },
+                columns: &[Column::Placement, Column::Seed, Column::Waf],
+                repeat: &[],
+            })
+        };
+        let rows = vec![of("none", 1, 5.0), of("none", 2, 6.0), of("dac", 1, 2.0), of("dac", 2, 2.5)];
+        let summarised = page(rows.clone());
+        assert!(summarised.contains("Over 2 seeds, mean ± half of the range:"));
+        let lines = [("none", "5.50 ± 0.50"), ("dac", "2.25 ± 0.25")];
+        for (placement, waf) in lines {
+            let line = format!("<tr><td class=\"text\">{placement}</td><td class=\"number\">{waf}</td></tr>");
+            assert_eq!(summarised.matches(&line).count(), 1, "{line}");
+        }
+        assert!(summarised.find("<h2>Over the seeds") < summarised.find("<h2>The table"));
+        assert!(!page(vec![rows[0].clone(), rows[2].clone()]).contains("Over the seeds"));
     }
 
     #[test]
