@@ -1,12 +1,12 @@
 //! Binds a workload to pages: the addresses become pages of a pool, of a logical space, or of a drive.
 
 use super::altered::Altered;
-use super::requests::{Changes, RequestSource};
-use super::trace_file::{ListedPages, Numbering};
+use super::requests::RequestSource;
+use super::trace_file::{CountedChanges, ListedPages, Numbering};
 use super::{Origin, Requests, TraceFile, Workload};
 use crate::StackError;
 use fulgurite_base::{Choice, Nanos};
-use fulgurite_workload::trace::PageChanges;
+use fulgurite_workload::trace::PageStream;
 use fulgurite_workload::{Generator, GeneratorConfig, Op, Request};
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,7 @@ pub struct Bound {
 enum BoundSource {
     Generator { config: GeneratorConfig, pages: u64, page_bytes: u32 },
     Listed { pages: Arc<ListedPages>, fit: Fit },
-    Changes(Arc<PageChanges>, Altered),
+    Changes { trace: Arc<TraceFile>, page_bytes: u32, changes: Arc<CountedChanges> },
     Stream { trace: Arc<TraceFile>, page_bytes: u32 },
 }
 
@@ -115,15 +115,7 @@ fn bind_trace(trace: &Arc<TraceFile>, view: View) -> Result<Bound, StackError> {
             source: BoundSource::Stream { trace: Arc::clone(trace), page_bytes },
             read_for: Duration::ZERO,
         }),
-        View::Changes { page_bytes, pages } => match trace.changes(page_bytes, pages)? {
-            (Some((changes, altered)), read_for) => {
-                Ok(Bound { source: BoundSource::Changes(changes, altered), read_for })
-            }
-            (None, tried_for) => {
-                let bound = listed(trace, page_bytes, Numbering::Dense, Fit::AsTheyAre)?;
-                Ok(Bound { read_for: bound.read_for + tried_for, ..bound })
-            }
-        },
+        View::Changes { page_bytes, pages } => bind_changes(trace, page_bytes, pages, KEPT_AT_MOST),
         View::Drive { page_bytes, pages, map } => {
             // The addresses of different volumes are far apart, so scaling alone would map most volumes to
             // few pages. Objects have identities and no addresses.
@@ -131,6 +123,23 @@ fn bind_trace(trace: &Arc<TraceFile>, view: View) -> Result<Bound, StackError> {
             let numbering = if is_dense { Numbering::Dense } else { Numbering::InPlace };
             let fit = if map == AddressMap::Wrap { Fit::Wrapped { pages } } else { Fit::Scaled { pages } };
             listed(trace, page_bytes, numbering, fit)
+        }
+    }
+}
+
+/// The most changes of a trace that are kept in memory, in 256 MiB. Each run reads a longer trace from its file.
+const KEPT_AT_MOST: u64 = 1 << 26;
+
+/// Binds a trace to a space that is only written and trimmed. `keep` is the most changes to keep in memory.
+fn bind_changes(trace: &Arc<TraceFile>, page_bytes: u32, pages: u32, keep: u64) -> Result<Bound, StackError> {
+    match trace.changes(page_bytes, pages, keep)? {
+        (Some(changes), read_for) => {
+            let source = BoundSource::Changes { trace: Arc::clone(trace), page_bytes, changes };
+            Ok(Bound { source, read_for })
+        }
+        (None, tried_for) => {
+            let bound = listed(trace, page_bytes, Numbering::Dense, Fit::AsTheyAre)?;
+            Ok(Bound { read_for: bound.read_for + tried_for, ..bound })
         }
     }
 }
@@ -149,11 +158,14 @@ impl Bound {
             BoundSource::Listed { pages, fit } => {
                 Ok(Requests::new(Listed { pages: Arc::clone(pages), fit: *fit, given: 0 }))
             }
-            BoundSource::Changes(changes, altered) => Ok(Requests::new(Changes {
-                changes: Arc::clone(changes),
-                altered: altered.clone(),
-                given: 0,
-            })),
+            BoundSource::Changes { trace, page_bytes, changes } => {
+                let changes = Arc::clone(changes);
+                if changes.kept.is_some() {
+                    return Ok(Requests::new(Changes { changes, given: 0 }));
+                }
+                let stream = trace.open()?.page_requests(u64::from(*page_bytes))?;
+                Ok(Requests::new(Reread { stream, changes }))
+            }
             BoundSource::Stream { trace, page_bytes } => {
                 Ok(Requests::new(trace.open()?.page_requests(u64::from(*page_bytes))?))
             }
@@ -192,7 +204,7 @@ impl Bound {
         Ok(match &self.source {
             BoundSource::Generator { config, .. } => config.to_string(),
             BoundSource::Listed { pages, .. } => format!("trace:{:016x}", pages.hash()),
-            BoundSource::Changes(changes, _) => format!("changes:{:016x}", changes.hash()),
+            BoundSource::Changes { changes, .. } => format!("changes:{:016x}", changes.counts.hash()),
             // The requests are unknown before they are read, so hash the file instead.
             BoundSource::Stream { trace, .. } => format!("file:{:016x}", trace.content_hash()?),
         })
@@ -224,7 +236,7 @@ impl Bound {
         match &self.source {
             BoundSource::Generator { .. } | BoundSource::Stream { .. } => None,
             BoundSource::Listed { pages, .. } => Some(pages.trace.requests().len() as u64),
-            BoundSource::Changes(changes, _) => Some(changes.len()),
+            BoundSource::Changes { changes, .. } => Some(changes.counts.changes),
         }
     }
 
@@ -260,7 +272,9 @@ impl Bound {
                 Ok(ops)
             }
             // Use the count of writes that reading the trace has made, if all of its changes are asked for.
-            BoundSource::Changes(changes, _) if ops == changes.len() => Ok(changes.writes()),
+            BoundSource::Changes { changes, .. } if ops == changes.counts.changes => {
+                Ok(changes.counts.writes())
+            }
             _ => {
                 let changes = self.changes(seed)?.take(ops as usize);
                 Ok(changes.filter(|request| request.op == Op::Write && request.copy_of.is_none()).count()
@@ -286,7 +300,7 @@ impl Bound {
     /// Returns the number of pages of the smallest logical space for a trace; `None` if it is not known.
     pub(crate) fn least_space(&self) -> Option<u64> {
         match &self.source {
-            BoundSource::Changes(changes, _) => Some(changes.end()),
+            BoundSource::Changes { changes, .. } => Some(changes.counts.end),
             _ => self.distinct_pages(),
         }
     }
@@ -338,6 +352,56 @@ impl RequestSource for Listed {
     }
 }
 
+/// A source of the writes and trims of a trace that are kept in memory, with the number of those given so far.
+struct Changes {
+    changes: Arc<CountedChanges>,
+    given: usize,
+}
+
+impl RequestSource for Changes {
+    fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
+        let before = requests.len();
+        if let Some(kept) = &self.changes.kept {
+            requests.extend(kept.iter_from(self.given).take(count));
+        }
+        self.given += requests.len() - before;
+        Ok(())
+    }
+
+    fn altered(&self) -> Option<Altered> {
+        Some(self.changes.altered.clone())
+    }
+
+    fn is_paged(&self) -> bool {
+        true
+    }
+}
+
+/// A source of the requests of a trace, read again from its file. The reads among them can have any address.
+struct Reread {
+    stream: PageStream,
+    /// The changes that the first reading counted.
+    changes: Arc<CountedChanges>,
+}
+
+impl RequestSource for Reread {
+    fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
+        let before = requests.len();
+        self.stream.append(requests, count)?;
+        let end = self.changes.counts.end;
+        let is_new =
+            |request: &Request| request.op != Op::Read && request.page + u64::from(request.pages) > end;
+        let Some(at) = requests[before..].iter().position(is_new) else { return Ok(()) };
+        // The space may have no such page.
+        requests.truncate(before + at);
+        Err("the trace was changed while it was read".to_owned())
+    }
+
+    fn altered(&self) -> Option<Altered> {
+        Some(self.changes.altered.clone())
+    }
+}
+
 /// A source that repeats the first `ops` requests of a trace without end. Each pass is later by `period`.
 struct Repeated {
     pass: Listed,
@@ -380,5 +444,60 @@ impl Fit {
         let count = u64::from(request.pages).min(pages);
         // A request that would cross the end of the drive begins earlier, so that it keeps its length.
         Request { page: page.min(pages - count), pages: count as u32, ..*request }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::form::TraceForm;
+    use fulgurite_workload::trace::Format;
+    use std::fs;
+    use std::path::Path;
+
+    /// Returns the changes of the trace in a file, of which at most `keep` are kept in memory.
+    fn changes(file: &Path, keep: u64) -> Bound {
+        let form = TraceForm { format: Some(Format::MIDAS), ..TraceForm::default() };
+        bind_changes(&Arc::new(TraceFile::at(vec![file.to_owned()], form)), 4096, 8, keep).unwrap()
+    }
+
+    fn file_of(text: &str) -> tempfile::TempPath {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, text).unwrap();
+        file.into_temp_path()
+    }
+
+    const TEXT: &str = "0 1 5 8192\n0 0 90 4096\n0 2 0 0\n0 3 6 8192\n0 1 2 4096\n";
+
+    /// The rule: a run does not depend on whether the changes of its trace are kept or read again.
+    #[test]
+    fn changes_that_are_read_again_equal_those_that_are_kept() {
+        let file = file_of(TEXT);
+        let (kept, again) = (changes(&file, 5), changes(&file, 4));
+        let all = |bound: &Bound| -> Vec<(Op, u64)> {
+            bound.changes(1).unwrap().map(|request| (request.op, request.page)).collect()
+        };
+        let expected = [(Op::Write, 5), (Op::Write, 6), (Op::Trim, 6), (Op::Trim, 7), (Op::Write, 2)];
+        assert_eq!((all(&kept), all(&again)), (expected.to_vec(), expected.to_vec()));
+        assert_eq!(kept.canonical().unwrap(), again.canonical().unwrap());
+        let altered = |bound: &Bound| bound.requests(1).unwrap().altered();
+        assert!(altered(&kept).is_some_and(|altered| altered != Altered::default()));
+        assert_eq!(altered(&kept), altered(&again));
+        for ops in [3, 5] {
+            assert_eq!(kept.writes_within(ops, 1).unwrap(), again.writes_within(ops, 1).unwrap());
+        }
+    }
+
+    /// The rule: a page that the first reading did not see ends the requests with an error, and is not handed out.
+    #[test]
+    fn a_trace_that_changes_between_two_readings_is_refused() {
+        let file = file_of(TEXT);
+        let bound = changes(&file, 4);
+        fs::write(&file, TEXT.replace("0 1 2 4096", "0 1 8 4096")).unwrap();
+        let mut requests = bound.requests(1).unwrap();
+        let pages: Vec<u64> =
+            std::iter::from_fn(|| requests.next_page()).map(|request| request.page).collect();
+        assert_eq!(pages, [5, 6, 90, 6, 7]);
+        assert_eq!(requests.failure(), Some("the trace was changed while it was read"));
     }
 }

@@ -3,9 +3,8 @@
 //! A source of requests appends many requests per call, to reduce the cost of dynamic calls.
 
 use super::altered::Altered;
-use fulgurite_workload::trace::{PageChanges, PageStream};
+use fulgurite_workload::trace::PageStream;
 use fulgurite_workload::{Generator, Request};
-use std::sync::Arc;
 
 /// The number of requests that are taken from a source at once.
 const TOGETHER: usize = 256;
@@ -124,31 +123,6 @@ impl RequestSource for Generator {
 
     fn is_paged(&self) -> bool {
         !self.is_timed()
-    }
-}
-
-/// A source of the writes and trims of a trace.
-pub(super) struct Changes {
-    pub changes: Arc<PageChanges>,
-    pub altered: Altered,
-    /// The number of changes given so far.
-    pub given: usize,
-}
-
-impl RequestSource for Changes {
-    fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
-        let before = requests.len();
-        requests.extend(self.changes.iter_from(self.given).take(count));
-        self.given += requests.len() - before;
-        Ok(())
-    }
-
-    fn altered(&self) -> Option<Altered> {
-        Some(self.altered.clone())
-    }
-
-    fn is_paged(&self) -> bool {
-        true
     }
 }
 

@@ -9,7 +9,7 @@ use fulgurite_base::option::name_of;
 use fulgurite_base::{Nanos, PageId, fnv1a};
 use fulgurite_files::obstacle;
 use fulgurite_workload::trace::{
-    Format, Join, PageChanges, PageTrace, Trace, TraceOptions, TraceReader, Unit,
+    ChangeCounts, Format, Join, PageChanges, PageTrace, Trace, TraceOptions, TraceReader, Unit,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,12 +35,8 @@ pub struct TraceFile {
     /// The requests of the trace to pages, by page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
     /// The writes and trims of the trace, by page size and number of pages; `None` if they do not fit.
-    changes: Mutex<BTreeMap<(u32, u32), KeptChanges>>,
+    changes: Mutex<BTreeMap<(u32, u32), Kept<Option<Arc<CountedChanges>>>>>,
 }
-
-/// The changes of a trace, and what reading it left out.
-type ChangesRead = (Arc<PageChanges>, Altered);
-type KeptChanges = Kept<Option<ChangesRead>>;
 
 /// The result of reading, and the wall-clock time that it took.
 #[derive(Clone, Debug)]
@@ -90,6 +86,16 @@ impl ListedPages {
             words.fold(0, |hash, word| PageId(hash ^ word).mixed())
         })
     }
+}
+
+/// The writes and trims of a trace, at their addresses.
+#[derive(Debug)]
+pub(super) struct CountedChanges {
+    pub counts: ChangeCounts,
+    /// The changes in their order; `None` if they are so many that each run reads the file again.
+    pub kept: Option<PageChanges>,
+    /// The differences between the changes and the file of the trace.
+    pub altered: Altered,
 }
 
 impl TraceFile {
@@ -197,20 +203,21 @@ impl TraceFile {
     }
 
     /// Returns the writes and trims of single pages at their addresses, and the wall-clock time of reading
-    /// them. The changes are `None` if they do not fit into `pages`.
+    /// them. The changes are `None` if they do not fit into `pages`. At most `keep` are kept in memory.
     pub(super) fn changes(
         &self,
         page_bytes: u32,
         pages: u32,
-    ) -> Result<(Option<ChangesRead>, Duration), StackError> {
+        keep: u64,
+    ) -> Result<(Option<Arc<CountedChanges>>, Duration), StackError> {
         let mut known = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let read = || {
             let reader = self.open().map_err(|error| error.to_string())?;
             let mut stream =
                 reader.page_requests(u64::from(page_bytes)).map_err(|error| error.to_string())?;
-            let changes = PageChanges::read(&mut stream, pages).map_err(|error| error.to_string())?;
+            let read = PageChanges::read(&mut stream, pages, keep).map_err(|error| error.to_string())?;
             let altered = Altered::of(stream.skipped(), stream.clamped(), &stream.decided());
-            Ok(changes.map(|changes| (Arc::new(changes), altered)))
+            Ok(read.map(|(counts, kept)| Arc::new(CountedChanges { counts, kept, altered })))
         };
         known.entry((page_bytes, pages)).or_insert_with(|| Kept::read(read)).get()
     }

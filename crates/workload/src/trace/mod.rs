@@ -55,7 +55,7 @@ mod tencent;
 mod vscsi;
 mod writer;
 
-pub use changes::PageChanges;
+pub use changes::{ChangeCounts, PageChanges};
 pub use cut::Cut;
 pub use error::TraceError;
 pub use format::Format;

@@ -249,7 +249,8 @@ impl GcRun<'_> {
             // Take at most as many requests as remain, so that `done` never exceeds `ops`.
             requests.append_pages(&mut slice, (ops - done).min(SLICE as u64) as usize);
             if slice.is_empty() {
-                return Err(StackError::run(format!("{done} of {ops} requests were performed")));
+                let why = requests.failure().map_or_else(String::new, |failure| format!(": {failure}"));
+                return Err(StackError::run(format!("{done} of {ops} requests were performed{why}")));
             }
             // Reads do not change the translation layer, so they do not count as operations either.
             slice.retain(|request| request.op != Op::Read);
