@@ -5,8 +5,11 @@
 //! them, the owner. The other logical pages, the sharers, are in a side table, so only shared pages take its
 //! memory.
 
-use fulgurite_base::{Ppn, advise_huge_pages, prefetch};
+use fulgurite_base::{Ppn, StreamId, advise_huge_pages, prefetch};
 use rustc_hash::FxHashMap;
+
+/// The distance, in pages, to the page whose entries are prefetched, since a cache miss takes longer than one page.
+pub(crate) const AHEAD: usize = 16;
 
 /// The entry of an unmapped logical page. It is zero, because the system provides zeroed memory when it is touched. So
 /// a map takes memory for the pages that were written, and none for the rest of a large drive.
@@ -30,11 +33,12 @@ pub struct Mapping {
     sharers: FxHashMap<u32, Vec<u32>>,
 }
 
-/// The valid pages of a victim, and their owners in the same order.
+/// The valid pages of a victim, their owners and, if they go to several streams, those streams, in the same order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moving {
     pub(crate) from: Vec<u32>,
     pub(crate) lpns: Vec<u32>,
+    pub(crate) streams: Vec<StreamId>,
 }
 
 impl Clone for Mapping {
@@ -211,8 +215,6 @@ impl Mapping {
     /// Maps `lpns` to consecutive pages from `first` on. The valid bits of their old physical pages stay set.
     #[inline]
     pub(crate) fn map_run(&mut self, lpns: &[u32], first: u32) {
-        // Prefetches entries several pages ahead, since a cache miss takes longer than one entry.
-        const AHEAD: usize = 16;
         let places = &mut self.p2l[first as usize..first as usize + lpns.len()];
         for (at, (lpn, owner)) in lpns.iter().zip(places).enumerate() {
             if let Some(ahead) = lpns.get(at + AHEAD) {

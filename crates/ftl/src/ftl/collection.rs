@@ -3,7 +3,7 @@
 use super::Ftl;
 use super::sink::FlashSink;
 use super::unit::{Collection, UnitId};
-use crate::mapping::Moving;
+use crate::mapping::{AHEAD, Moving};
 use crate::placement::{PlacementPolicy, WriteContext};
 use crate::schedule::Progress;
 use crate::segments::SegmentId;
@@ -46,7 +46,11 @@ impl Ftl {
                 self.placer.copied(&moving.lpns, victim, stream, &self.segments);
                 self.move_run(&moving, unit, stream, sink);
             }
-            None => self.move_each(&moving, unit, victim, sink),
+            None => {
+                // Placement learns the streams that it chose, although a page may go to another one.
+                self.placer.copied_each(&moving.lpns, victim, &self.segments, &mut moving.streams);
+                self.move_each(&moving, unit, sink);
+            }
         }
         // Clears the valid bits of all moved pages at once, since nothing has read them during the moves.
         self.map.fill_valid(next, end, false);
@@ -59,6 +63,7 @@ impl Ftl {
         self.counters.copied_pages += moving.lpns.len() as u64;
         moving.from.clear();
         moving.lpns.clear();
+        moving.streams.clear();
         self.moving = moving;
         self.release(unit, sink);
     }
@@ -85,19 +90,15 @@ impl Ftl {
         }
     }
 
-    /// Moves pages to the streams that placement chooses for each of them.
-    fn move_each(&mut self, moving: &Moving, unit: UnitId, victim: SegmentId, sink: &mut impl FlashSink) {
-        // Prefetches map entries several copies ahead, since a cache miss takes longer than one copy.
-        const AHEAD: usize = 16;
-        for (at, (from, lpn)) in moving.from.iter().zip(&moving.lpns).enumerate() {
+    /// Moves pages to the streams that placement chose for each of them.
+    fn move_each(&mut self, moving: &Moving, unit: UnitId, sink: &mut impl FlashSink) {
+        for (at, ((from, lpn), stream)) in
+            moving.from.iter().zip(&moving.lpns).zip(&moving.streams).enumerate()
+        {
             if let Some(ahead) = moving.lpns.get(at + AHEAD) {
-                self.prefetch(*ahead);
+                self.map.prefetch(*ahead);
             }
-            let context = WriteContext::copy(*lpn, victim);
-            let stream = self.placer.stream(&context, &self.segments);
-            // Tells placement the stream that it chose, although the page may go to another stream.
-            let to = self.open_for_copies(unit, stream);
-            self.placer.written(&context, stream, &self.segments);
+            let to = self.open_for_copies(unit, *stream);
             let ppn = self.next_page(unit, to);
             self.map.map(*lpn, ppn);
             sink.read(Ppn(*from));
@@ -224,7 +225,7 @@ impl Ftl {
         let context = self.copy_context(from);
         let unit = self.unit_of(self.segment(from));
         let to = self.open_for_copies(unit, stream);
-        // Tells placement the stream that it chose, as in `move_each`, even if the page goes to another
+        // Tells placement the stream that it chose, as in `collect_all`, even if the page goes to another
         // stream.
         self.placer.written(&context, stream, &self.segments);
         let to = self.next_page(unit, to);

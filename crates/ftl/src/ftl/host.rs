@@ -28,7 +28,7 @@ impl Ftl {
     ) {
         for lpn in lpn..lpn + pages {
             let (old, context) = self.context(lpn, hint);
-            let stream = self.placer.stream(&context, &self.segments);
+            let stream = self.placer.place(&context, &self.segments);
             let unit = match self.has_units() {
                 true => self.choose(&context, old, stream, |unit| sink.load(unit), |_| true),
                 false => Some(UnitId(0)),

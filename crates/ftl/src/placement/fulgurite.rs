@@ -37,8 +37,10 @@ pub(super) use config::FulguriteConfig;
 use super::lifespan::Lifespan;
 use super::policy::{
     AnyPlacement, CustomPlacement, DriveShape, Model, ModelConfig, PlacementPolicy, WriteContext,
+    copied_one_by_one,
 };
 use crate::divisor::Divisor;
+use crate::mapping::AHEAD;
 use crate::{SegmentId, SegmentState, SegmentTable};
 use config::{CODES, Choose, GENERATIONS, INTERVALS, Scheme};
 use contest::Contest;
@@ -217,6 +219,18 @@ pub struct Fulgurite {
     regroups: bool,
     /// The mean lifespan of collected segments of stream 0.
     lifespan: Lifespan,
+    /// The host write that was placed last, until it is written.
+    placed: Option<Placed>,
+}
+
+/// A host write of a page in a segment, with the record before and after, and the octave of the age that ends.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    lpn: u32,
+    segment: SegmentId,
+    before: Known,
+    after: Known,
+    octave: usize,
 }
 
 impl Fulgurite {
@@ -247,6 +261,7 @@ impl Fulgurite {
             contest,
             regroups: false,
             lifespan: Lifespan::new(COLLECTED),
+            placed: None,
         }
     }
 
@@ -286,6 +301,14 @@ impl Fulgurite {
     fn known(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> (Known, u64) {
         let known = Known::unpack(self.pages[lpn as usize]);
         (known, self.age(known, segment, segments))
+    }
+
+    /// Returns what a host write of a page in `segment` changes.
+    #[inline]
+    fn end_of(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> Placed {
+        let (before, age) = self.known(lpn, segment, segments);
+        let after = self.after_write(before, age, segments.now());
+        Placed { lpn, segment, before, after, octave: self.octave(age) }
     }
 
     /// Returns the record of a page after a host write that ends `interval`.
@@ -340,6 +363,14 @@ impl Fulgurite {
         self.lifespan = Lifespan::new(COLLECTED);
     }
 
+    /// Returns the corrected time of a page of this age that is copied, if the page falls more than three quarters
+    /// of the clock's period behind. With it the page's age stays unambiguous.
+    #[inline]
+    fn corrected(&self, age: u64) -> Option<u16> {
+        let most = TICKS - TICKS / 4;
+        (self.tick.quotient(age) > most).then(|| (self.ticks.wrapping_sub(most) % TICKS) as u16)
+    }
+
     /// Returns the octave of an age.
     #[inline]
     fn octave(&self, age: u64) -> usize {
@@ -359,14 +390,28 @@ impl PlacementPolicy for Fulgurite {
     }
 
     #[inline]
+    fn place(&mut self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        let (Scheme::Lifetimes, Some(segment)) = (self.scheme, context.segment) else {
+            return self.stream(context, segments);
+        };
+        let placed = self.end_of(context.lpn, segment, segments);
+        self.placed = Some(placed);
+        StreamId(self.experience.streams[kind(placed.after)][0])
+    }
+
+    #[inline]
     fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
         let now = segments.now();
         if !context.copied {
             let known = if let Some(segment) = context.segment {
-                let (before, age) = self.known(context.lpn, segment, segments);
-                let octave = self.octave(age);
-                self.experience.died[kind(before)][octave] += 1.0;
-                self.after_write(before, age, now)
+                // The page may have moved since it was placed.
+                let placed = self
+                    .placed
+                    .take()
+                    .filter(|placed| (placed.lpn, placed.segment) == (context.lpn, segment));
+                let placed = placed.unwrap_or_else(|| self.end_of(context.lpn, segment, segments));
+                self.experience.died[kind(placed.before)][placed.octave] += 1.0;
+                placed.after
             } else {
                 Known { tick: self.now(), ..Known::unpack(self.pages[context.lpn as usize]) }
             };
@@ -387,13 +432,40 @@ impl PlacementPolicy for Fulgurite {
             }
             return;
         }
-        // Corrects the time of a page that falls more than three quarters of the clock's period behind, so
-        // that its age stays unambiguous.
         let Some(segment) = context.segment else { return };
         let (known, age) = self.known(context.lpn, segment, segments);
-        if self.tick.quotient(age) > TICKS - TICKS / 4 {
-            let tick = (self.ticks.wrapping_sub(TICKS - TICKS / 4) % TICKS) as u16;
+        if let Some(tick) = self.corrected(age) {
             self.pages[context.lpn as usize] = Known { tick, ..known }.pack();
+        }
+    }
+
+    fn copied_each(
+        &mut self,
+        lpns: &[u32],
+        victim: SegmentId,
+        segments: &SegmentTable,
+        streams: &mut Vec<StreamId>,
+    ) {
+        if self.scheme != Scheme::Lifetimes {
+            return copied_one_by_one(self, lpns, victim, segments, streams);
+        }
+        // All pages of a victim with the same time stamp have the same age.
+        let ages = std::array::from_fn::<_, { TICKS as usize }, _>(|tick| {
+            let known = Known { code: 0, intervals: 0, tick: tick as u16, short: false };
+            let age = self.age(known, victim, segments);
+            (1 + self.octave(age), self.corrected(age))
+        });
+        for (at, lpn) in lpns.iter().enumerate() {
+            if let Some(ahead) = lpns.get(at + AHEAD) {
+                prefetch(&self.pages, *ahead as usize);
+            }
+            let page = &mut self.pages[*lpn as usize];
+            let known = Known::unpack(*page);
+            let (octave, corrected) = ages[usize::from(known.tick)];
+            if let Some(tick) = corrected {
+                *page = Known { tick, ..known }.pack();
+            }
+            streams.push(StreamId(self.experience.streams[kind(known)][octave]));
         }
     }
 
@@ -609,6 +681,71 @@ mod tests {
         let policy = policy();
         let ages = [0, 1_023, 1_024, 2_047, 2_048, 1 << 25, (1 << 26) - 1, 1 << 26, u64::MAX];
         assert_eq!(ages.map(|age| policy.octave(age)), [0, 0, 1, 1, 2, 16, 16, 17, 17]);
+    }
+
+    /// Returns a policy with a page of every record, and a table in which segment 3 was sealed `ago` page writes ago
+    /// and segment 4 is open.
+    fn with_all_records(ago: u64) -> (Fulgurite, SegmentTable) {
+        let config = FulguriteConfig { scheme: LIFETIMES, ..FulguriteConfig::default() };
+        let victim = crate::victim::VictimConfig::GREEDY;
+        let (logical_pages, segments, segment_pages) = (1 << 16, 80, 1 << 10);
+        let drive = DriveShape { logical_pages, segments, segment_pages, reserve: 2, victim };
+        let mut policy = Fulgurite::start(&config, &drive);
+        let mut table = SegmentTable::new(80, 1 << 10, Fulgurite::streams(&config));
+        let pass = |policy: &mut Fulgurite, table: &mut SegmentTable, writes: u64| {
+            let unmapped = WriteContext { lpn: 0, copied: false, hint: StreamId(0), segment: None };
+            for _ in 0..writes {
+                policy.written(&unmapped, StreamId(0), table);
+                table.tick();
+            }
+        };
+        pass(&mut policy, &mut table, 1 << 20);
+        table.open(SegmentId(3), StreamId(2));
+        pass(&mut policy, &mut table, 5_000);
+        table.seal(SegmentId(3));
+        pass(&mut policy, &mut table, ago);
+        table.open(SegmentId(4), StreamId(1));
+        policy.pages = (0..=u16::MAX).collect();
+        (policy, table)
+    }
+
+    /// The rule: the copies of a victim go to the streams that its pages get one by one, and leave the same records,
+    /// whatever the records are, and some pages get a later time.
+    #[test]
+    fn copies_of_a_victim_equal_copies_one_by_one() {
+        let lpns: Vec<u32> = (0..=u32::from(u16::MAX)).collect();
+        for ago in [0, 20_000, 28 * 16_384] {
+            let (mut together, table) = with_all_records(ago);
+            let mut apart = together.clone();
+            let before = together.pages.clone();
+            let [mut of_all, mut of_each] = [Vec::new(), Vec::new()];
+            together.copied_each(&lpns, SegmentId(3), &table, &mut of_all);
+            copied_one_by_one(&mut apart, &lpns, SegmentId(3), &table, &mut of_each);
+            assert!(of_all == of_each && together.pages == apart.pages, "{ago}");
+            assert!(together.pages != before, "{ago}");
+            let streams: std::collections::BTreeSet<_> = of_all.iter().collect();
+            assert!(streams.len() > 3, "{streams:?}");
+        }
+    }
+
+    /// The rule: a host write that was placed beforehand counts like one that was not, also if collection
+    /// moved the page in between.
+    #[test]
+    fn a_placed_write_counts_like_any_other() {
+        let (mut placed, table) = with_all_records(20_000);
+        let mut plain = placed.clone();
+        let at =
+            |lpn, segment| WriteContext { lpn, copied: false, hint: StreamId(0), segment: Some(segment) };
+        for lpn in (0..=u32::from(u16::MAX)).step_by(7) {
+            let (from, to) = (SegmentId(3), SegmentId(if lpn % 2 == 0 { 3 } else { 4 }));
+            assert_eq!(placed.place(&at(lpn, from), &table), plain.stream(&at(lpn, from), &table));
+            for policy in [&mut placed, &mut plain] {
+                policy.written(&at(lpn, to), StreamId(0), &table);
+            }
+        }
+        assert!(placed.pages == plain.pages);
+        assert_eq!(placed.experience.died, plain.experience.died);
+        assert_eq!(placed.experience.written, plain.experience.written);
     }
 
     /// The rule: with the scheme by generations, a host page goes to stream 0 if its last interval was shorter

@@ -193,6 +193,11 @@ impl PlacementPolicy for Placer {
     }
 
     #[inline]
+    fn place(&mut self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        dispatch!(self, policy => policy.place(context, segments))
+    }
+
+    #[inline]
     fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
         dispatch!(self, policy => policy.written(context, to, segments));
     }
@@ -204,6 +209,16 @@ impl PlacementPolicy for Placer {
 
     fn copied(&mut self, lpns: &[u32], victim: SegmentId, to: StreamId, segments: &SegmentTable) {
         dispatch!(self, policy => policy.copied(lpns, victim, to, segments));
+    }
+
+    fn copied_each(
+        &mut self,
+        lpns: &[u32],
+        victim: SegmentId,
+        segments: &SegmentTable,
+        streams: &mut Vec<StreamId>,
+    ) {
+        dispatch!(self, policy => policy.copied_each(lpns, victim, segments, streams));
     }
 
     #[inline]

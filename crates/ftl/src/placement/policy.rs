@@ -1,5 +1,6 @@
 //! The interface of a placement policy: its input for each decision, and its methods.
 
+use crate::mapping::AHEAD;
 use crate::victim::VictimConfig;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::StreamId;
@@ -84,6 +85,13 @@ pub trait PlacementPolicy {
     /// Returns the stream for this page. It may be called any number of times, and changes nothing.
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId;
 
+    /// Returns the stream for a page of the host that is written next. A policy may keep its computations for
+    /// [`PlacementPolicy::written`], which follows. Collection can come between them and move the page.
+    #[inline]
+    fn place(&mut self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        self.stream(context, segments)
+    }
+
     /// Learns that the page was written to the stream `to`. The context is that from before the write.
     #[inline]
     fn written(&mut self, _context: &WriteContext, _to: StreamId, _segments: &SegmentTable) {}
@@ -101,6 +109,21 @@ pub trait PlacementPolicy {
         for lpn in lpns {
             self.written(&WriteContext::copy(*lpn, victim), to, segments);
         }
+    }
+
+    /// Appends to `streams` the stream for the copy of each of these pages of the victim, and learns that the pages
+    /// are written there. Called if [`PlacementPolicy::copies_to`] gives no stream. The default asks and tells page
+    /// by page. A policy that overrides it must give the same streams, since a drive that moves the pages one by one
+    /// asks for each.
+    #[inline]
+    fn copied_each(
+        &mut self,
+        lpns: &[u32],
+        victim: SegmentId,
+        segments: &SegmentTable,
+        streams: &mut Vec<StreamId>,
+    ) {
+        copied_one_by_one(self, lpns, victim, segments, streams);
     }
 
     /// Learns that the page was trimmed.
@@ -151,6 +174,26 @@ pub trait PlacementPolicy {
     /// Returns the memory held in addition to the page map, in bytes.
     fn bytes(&self) -> usize {
         0
+    }
+}
+
+/// Asks a policy for the stream of the copy of each page, and tells it that the page is written there.
+#[inline]
+pub(super) fn copied_one_by_one<P: PlacementPolicy + ?Sized>(
+    policy: &mut P,
+    lpns: &[u32],
+    victim: SegmentId,
+    segments: &SegmentTable,
+    streams: &mut Vec<StreamId>,
+) {
+    for (at, lpn) in lpns.iter().enumerate() {
+        if let Some(ahead) = lpns.get(at + AHEAD) {
+            policy.prefetch(*ahead);
+        }
+        let context = WriteContext::copy(*lpn, victim);
+        let stream = policy.stream(&context, segments);
+        policy.written(&context, stream, segments);
+        streams.push(stream);
     }
 }
 
