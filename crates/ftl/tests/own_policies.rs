@@ -101,7 +101,7 @@ fn a_users_victim_policy_picks() {
 static EARLY: ScheduleRule = ScheduleRule {
     name: "early",
     about: "collects below six free segments",
-    decide: |state: &FtlState| {
+    decide: |state: &FtlState<'_>| {
         if state.collection.is_some() || state.free < 6 {
             ScheduleState::Exclusive
         } else {

@@ -38,7 +38,7 @@ pub(crate) struct Layout {
     stride: Divisor,
     /// The number of dies of a unit.
     dies: u32,
-    channels: u32,
+    channels: Divisor,
     /// The number of rows of an erase block.
     rows: u32,
 }
@@ -54,7 +54,7 @@ impl Layout {
             // If units are planes, several units share a die, and each unit has one die.
             stride: Divisor::new(config.units().min(config.dies_in_all())),
             dies: config.stripe_pages() / config.row_pages(),
-            channels: config.channels,
+            channels: Divisor::new(config.channels),
             rows: config.rows(),
         }
     }
@@ -92,6 +92,12 @@ impl Layout {
             1 => 0,
             _ => self.unit.divide(self.stripe.divide(block).0).0 as usize,
         }
+    }
+
+    /// Returns the number of pages before an erase block's page in its row.
+    #[inline]
+    pub(crate) fn in_row(&self, block: u32) -> u32 {
+        self.row.divide(block).1
     }
 
     /// Returns the die with the number `part` in a unit.
@@ -134,7 +140,7 @@ impl Layout {
 
     #[inline]
     pub(crate) fn channel(&self, die: u32) -> usize {
-        (die % self.channels) as usize
+        self.channels.divide(die).1 as usize
     }
 
     pub(crate) fn blocks_of_segment(&self, segment: u32) -> std::ops::Range<u32> {

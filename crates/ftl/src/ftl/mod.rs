@@ -227,7 +227,7 @@ impl Ftl {
     #[inline]
     pub fn state(&self, unit: UnitId, stream: StreamId) -> ScheduleState {
         let Unit { wear, collection, .. } = self.of(unit);
-        self.decide(unit, stream, wear.free(), collection.map(|collection| collection.progress))
+        self.decide(unit, stream, wear.free(), collection.as_ref().map(|collection| &collection.progress))
     }
 
     /// Returns the state that the schedule would want with `free` free segments and the progress
@@ -238,7 +238,7 @@ impl Ftl {
         unit: UnitId,
         stream: StreamId,
         free: u32,
-        collection: Option<Progress>,
+        collection: Option<&Progress>,
     ) -> ScheduleState {
         let Unit { wear, urgent, .. } = self.of(unit);
         self.config.collect.schedule.decide(&FtlState {

@@ -45,7 +45,7 @@ macro_rules! rules {
             // Matches instead of calling `data().decide`, because this is called for every page: a match can
             // be inlined, a function pointer cannot.
             #[inline]
-            fn decide(&self, state: &FtlState) -> ScheduleState {
+            fn decide(&self, state: &FtlState<'_>) -> ScheduleState {
                 match self {
                     $(Rule::$rule => $module::decide(state),)*
                     Rule::Custom(rule) => (rule.decide)(state),
@@ -159,7 +159,7 @@ impl Schedule {
 
     /// Returns the state that the drive should be in.
     #[inline]
-    pub fn decide(&self, state: &FtlState) -> ScheduleState {
+    pub fn decide(&self, state: &FtlState<'_>) -> ScheduleState {
         self.rule.decide(state)
     }
 

@@ -18,7 +18,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
 
 /// All commands wait while a segment is collected or fewer segments are free than the soft threshold.
 #[inline]
-pub(super) fn decide(state: &FtlState) -> ScheduleState {
+pub(super) fn decide(state: &FtlState<'_>) -> ScheduleState {
     if state.collection.is_some() || state.free < state.soft || state.idle {
         ScheduleState::Exclusive
     } else {

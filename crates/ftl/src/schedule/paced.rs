@@ -18,7 +18,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
 
 /// Keeps collection within a slack of at most [`ROWS`] rows ahead of the host or behind it.
 #[inline]
-pub(super) fn decide(state: &FtlState) -> ScheduleState {
+pub(super) fn decide(state: &FtlState<'_>) -> ScheduleState {
     let wanted = state.free < state.soft || state.idle;
     match state.collection.map(|progress| lead(state, progress)) {
         _ if is_exhausted(state) => pressed(state),
@@ -41,7 +41,10 @@ enum Lead {
 
 /// Compares the progress of a collection with the host pages written since the collection began.
 #[inline]
-fn lead(state: &FtlState, Progress { valid_at_pick, room_at_pick, moved, host_pages }: Progress) -> Lead {
+fn lead(
+    state: &FtlState<'_>,
+    &Progress { valid_at_pick, room_at_pick, moved, host_pages }: &Progress,
+) -> Lead {
     let slack = (ROWS * state.stripe_pages).min(state.segment_pages / 4);
     // The room for the host during the collection. The moves are spread over the pages that the collection
     // will free, or over this room if it is smaller.
@@ -61,7 +64,7 @@ fn lead(state: &FtlState, Progress { valid_at_pick, room_at_pick, moved, host_pa
 mod tests {
     use super::*;
 
-    const STATE: FtlState = FtlState { soft: 6, ..FtlState::CALM };
+    const STATE: FtlState<'static> = FtlState { soft: 6, ..FtlState::CALM };
 
     /// Returns the lead in a segment of 64 pages, of which collection moves 32 and frees 32: one move for
     /// each host page. Its slack is a quarter of a segment, 16 moves.
@@ -70,7 +73,7 @@ mod tests {
     }
 
     fn lead_of(valid_at_pick: u32, room_at_pick: u32, moved: u32, host_pages: u32) -> Lead {
-        lead(&STATE, Progress { valid_at_pick, room_at_pick, moved, host_pages })
+        lead(&STATE, &Progress { valid_at_pick, room_at_pick, moved, host_pages })
     }
 
     /// The rule: the pace counts the next host page in advance, so that there is room for it.
@@ -96,7 +99,7 @@ mod tests {
     fn a_collection_ahead_of_the_host_pauses() {
         let at = |moved: u32, idle: bool, free: u32| {
             let progress = Progress { valid_at_pick: 32, room_at_pick: 1_000, moved, host_pages: 0 };
-            decide(&FtlState { collection: Some(progress), idle, free, ..STATE })
+            decide(&FtlState { collection: Some(&progress), idle, free, ..STATE })
         };
         assert_eq!(at(17, false, 5), ScheduleState::Idle, "it is ahead");
         assert_eq!(at(17, true, 5), ScheduleState::Collecting, "nobody needs the drive");
@@ -138,7 +141,7 @@ mod tests {
     fn the_slack_is_sixteen_rows_of_a_large_segment() {
         let state = FtlState { segment_pages: 1_024, stripe_pages: 2, ..STATE };
         let progress = Progress { valid_at_pick: 512, room_at_pick: 10_000, moved: 0, host_pages: 31 };
-        assert_eq!(lead(&state, progress), Lead::Level, "32 moves are due");
-        assert_eq!(lead(&state, Progress { host_pages: 32, ..progress }), Lead::Behind, "33 are");
+        assert_eq!(lead(&state, &progress), Lead::Level, "32 moves are due");
+        assert_eq!(lead(&state, &Progress { host_pages: 32, ..progress }), Lead::Behind, "33 are");
     }
 }

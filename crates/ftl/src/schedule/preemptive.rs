@@ -23,6 +23,6 @@ pub const SUSPENSIONS: u32 = 8;
 
 /// Returns the same states as semi-preemptive.
 #[inline]
-pub(super) fn decide(state: &FtlState) -> ScheduleState {
+pub(super) fn decide(state: &FtlState<'_>) -> ScheduleState {
     semi_preemptive::decide(state)
 }

@@ -2,7 +2,7 @@
 
 /// The input of a schedule's decision.
 #[derive(Clone, Copy, Debug)]
-pub struct FtlState {
+pub struct FtlState<'a> {
     /// The number of erased segments that are not open.
     pub free: u32,
     /// The soft threshold, in segments: with fewer free segments, garbage should be collected.
@@ -16,7 +16,7 @@ pub struct FtlState {
     /// The number of pages that the drive's planes program together.
     pub stripe_pages: u32,
     /// The progress of the collection in progress; `None` if there is none.
-    pub collection: Option<Progress>,
+    pub collection: Option<&'a Progress>,
     /// Whether the drive is idle and its background collection wants more free segments.
     pub idle: bool,
     /// Whether a write has waited for longer than it may.
@@ -24,9 +24,9 @@ pub struct FtlState {
 }
 
 #[cfg(test)]
-impl FtlState {
+impl FtlState<'_> {
     /// A state with five free segments, more than are wanted, and no collection.
-    pub(super) const CALM: FtlState = FtlState {
+    pub(super) const CALM: FtlState<'static> = FtlState {
         free: 5,
         soft: 3,
         hard: 1,
@@ -95,7 +95,7 @@ pub struct ScheduleRule {
     /// A description of the rule in one line.
     pub about: &'static str,
     /// Returns the state that the drive should be in.
-    pub decide: fn(&FtlState) -> ScheduleState,
+    pub decide: fn(&FtlState<'_>) -> ScheduleState,
     /// Whether collection without virtual time moves pages one by one while the host writes, not all at once.
     pub keeps_step: bool,
     /// Whether the rule uses the hard threshold; otherwise only the soft threshold matters.
@@ -116,13 +116,13 @@ impl Eq for ScheduleRule {}
 
 /// Returns the state in which writes must wait. Reads wait too if a write has waited too long.
 #[inline]
-pub(super) fn pressed(state: &FtlState) -> ScheduleState {
+pub(super) fn pressed(state: &FtlState<'_>) -> ScheduleState {
     if state.urgent { ScheduleState::Exclusive } else { ScheduleState::Pressed }
 }
 
 /// Returns whether the next host write would use a free segment reserved for collection, or a page of a
 /// segment that collection had to open.
 #[inline]
-pub(super) fn is_exhausted(state: &FtlState) -> bool {
+pub(super) fn is_exhausted(state: &FtlState<'_>) -> bool {
     state.free < state.hard || state.opens && state.free == state.hard
 }

@@ -24,7 +24,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
 
 /// Decides by the soft and the hard threshold.
 #[inline]
-pub(super) fn decide(state: &FtlState) -> ScheduleState {
+pub(super) fn decide(state: &FtlState<'_>) -> ScheduleState {
     if is_exhausted(state) {
         pressed(state)
     } else if state.free < state.soft || state.idle {

@@ -322,7 +322,8 @@ impl Collector {
             let point = ftl.append_point(self.unit, stream).map(|ppn| flash.layout.place(ppn));
             // Without an append point the copy opens a segment, whose first page is on the unit's first die.
             let first = self.layout.die_of(self.unit.0, 0);
-            let (die, filled) = point.map_or((first, 0), |place| (place.die, place.block % self.row_pages));
+            let (die, filled) =
+                point.map_or((first, 0), |place| (place.die, flash.layout.in_row(place.block)));
             if !flash.is_free(die) || flash.read_waits(die) {
                 return;
             }

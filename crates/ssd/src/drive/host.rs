@@ -152,7 +152,13 @@ impl SimDrive {
             // Answers a flush at once if there is no rollback list: all acknowledged writes are in the flash,
             // or in a buffer that survives a power cut.
             CommandKind::Flush if self.flash.undo.is_none() => return self.acknowledge(command),
-            CommandKind::Write(_) => self.entering.push_back(command),
+            CommandKind::Write(_) => {
+                // The submission prefetched the map entry.
+                if let Translation::PageMapped(ftl) = &self.translation {
+                    ftl.prefetch_valid(arrived.lpn);
+                }
+                self.entering.push_back(command);
+            }
             // A power cut keeps the writes that are in the buffer, and no reset that waits. So a write enters
             // the buffer after the resets before it.
             CommandKind::Trim if self.zones.is_some() => self.entering.push_back(command),
