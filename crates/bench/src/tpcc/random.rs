@@ -67,9 +67,7 @@ pub(super) fn tax(prng: &mut Prng) -> u32 {
 /// Returns the numbers from 1 to `most` in random order.
 pub(super) fn permutation(prng: &mut Prng, most: u32) -> Vec<u32> {
     let mut numbers: Vec<u32> = (1..=most).collect();
-    for index in (1..numbers.len()).rev() {
-        numbers.swap(index, prng.below(index as u64 + 1) as usize);
-    }
+    prng.shuffle(&mut numbers);
     numbers
 }
 

@@ -239,9 +239,7 @@ impl Core {
             }
         }
         // Shuffles the writes in flight, because their order is undefined.
-        for at in (1..writes.len()).rev() {
-            writes.swap(at, self.prng.below(at as u64 + 1) as usize);
-        }
+        self.prng.shuffle(&mut writes);
         if self.powered || !writes.is_empty() {
             self.medium.cut(writes, self.config.uneven, &mut self.prng);
         }

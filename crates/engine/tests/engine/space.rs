@@ -93,10 +93,7 @@ fn deletes(keys: impl Iterator<Item = u32>) -> impl Iterator<Item = Change> {
 }
 
 fn shuffle(keys: &mut [u32]) {
-    let mut prng = Prng::new(5, "order");
-    for at in (1..keys.len()).rev() {
-        keys.swap(at, prng.below(at as u64 + 1) as usize);
-    }
+    Prng::new(5, "order").shuffle(keys);
 }
 
 #[test]

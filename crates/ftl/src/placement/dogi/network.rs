@@ -114,9 +114,7 @@ impl Network {
         let mut order: Vec<usize> = (0..examples.len()).collect();
         let mut powers = (1.0, 1.0);
         for _ in 0..PASSES {
-            for at in (1..order.len()).rev() {
-                order.swap(at, prng.below(at as u64 + 1) as usize);
-            }
+            prng.shuffle(&mut order);
             for batch in order.chunks(BATCH) {
                 batch.iter().for_each(|at| network.learn(&examples[*at], prng));
                 powers = (powers.0 * MOMENTS.0, powers.1 * MOMENTS.1);
