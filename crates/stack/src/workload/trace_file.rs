@@ -35,8 +35,10 @@ pub struct TraceFile {
     /// The requests of the trace to pages, by page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
     /// The writes and trims of the trace, by page size and number of pages; `None` if they do not fit.
-    changes: Mutex<BTreeMap<(u32, u32), Kept<Option<Arc<CountedChanges>>>>>,
+    changes: Mutex<BTreeMap<(u32, u32), KeptChanges>>,
 }
+
+type KeptChanges = Kept<Option<Arc<CountedChanges>>>;
 
 /// The result of reading, and the wall-clock time that it took.
 #[derive(Clone, Debug)]
