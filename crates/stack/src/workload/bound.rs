@@ -127,7 +127,8 @@ fn bind_trace(trace: &Arc<TraceFile>, view: View) -> Result<Bound, StackError> {
     }
 }
 
-/// The most changes of a trace that are kept in memory, in 256 MiB. Each run reads a longer trace from its file.
+/// The most changes of a trace that are kept in memory, in 256 MiB of writes. Each run reads a longer trace from its
+/// file.
 const KEPT_AT_MOST: u64 = 1 << 26;
 
 /// Binds a trace to a space that is only written and trimmed. `keep` is the most changes to keep in memory.

@@ -1,5 +1,5 @@
 //! Counts the page writes and trims of a trace for counting runs, and keeps them in memory, at their original
-//! addresses and in four bytes each, unless they are too many.
+//! addresses and in four bytes each (a trim in twelve), unless they are too many.
 
 use super::error::TraceError;
 use super::reader::PageStream;
@@ -78,7 +78,9 @@ impl PageChanges {
                 fits = end <= u64::from(pages);
                 if fits {
                     counts.add(&request, end);
-                    kept = kept.take_if(|_| counts.changes <= keep);
+                    if counts.changes > keep {
+                        kept = None;
+                    }
                     if let Some(kept) = &mut kept {
                         kept.push(&request);
                     }
